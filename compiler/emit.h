@@ -1,0 +1,47 @@
+/* emit.h: Plan -> the files of a program. Emission takes a const Plan and can change nothing.
+ *
+ * Every generated line comes through here: one emitter, no op prints to a FILE. Same input, same bytes: no clock, path,
+ * host, pointer or hash order. */
+#ifndef PNETC_EMIT_H
+#define PNETC_EMIT_H
+
+#include "plan.h"
+
+typedef struct {
+    const char *name; /* "stage0.c" */
+    const char *text;
+    size_t length;
+} File;
+typedef struct {
+    File *file;
+    int count;
+} Files;
+
+/* <net>.h, stage<k>.c, <net>.c, Makefile, plan.txt. Ops without code for the target are errors (P0601). */
+Files emit(Arena *arena, Diags *diags, const Plan *plan);
+
+/* ---- for the emit hooks of ops; each returns text in the arena, valid for the current function ---- */
+const char *emit_op(Emit *e, const Node *node);                    /* "conv1": the pn_op * variable          */
+const char *emit_tensor(Emit *e, NodeId value);                    /* "&relu1_tensor"                        */
+const char *emit_param(Emit *e, const Node *node, int i);          /* "&param[CONV1_WEIGHT]"                 */
+const char *emit_in(Emit *e, const Node *node, int i);             /* "image[k]", "pool1", "test_image"      */
+const char *emit_out(Emit *e, const Node *node);                   /* "relu1[k]"                             */
+const char *emit_aux(Emit *e, const Node *node);                   /* "pool1_aux[k]"; "NULL" in a test pass  */
+const char *emit_weight(Emit *e, const Node *node, int i);         /* "w + conv1_weight"                     */
+const char *emit_gradient_out(Emit *e, const Node *node);          /* "g_relu1": arriving gradient           */
+const char *emit_gradient_in(Emit *e, const Node *node, int i);    /* "g_image", a partial; NULL: not wanted */
+const char *emit_gradient_weight(Emit *e, const Node *node, int i); /* "g + conv1_weight"                    */
+/* One line of the current function, ending in a comment with the source line of `node` and `remark` (NULL: none):
+ *     pn_conv_forward(conv1, image[k], ...);          lenet5.pnet:6, relu fused     */
+void emit_call(Emit *e, const Node *node, const char *remark, const char *format, ...) PRINTF_LIKE(4, 5);
+void emit_line(Emit *e, const char *format, ...) PRINTF_LIKE(2, 3); /* without a comment */
+/* A static function of the stage file, before its first use; `text` is whole lines. Same name twice is printed once. */
+void emit_function(Emit *e, const char *name, const char *text);
+Arena *emit_arena(Emit *e);
+const Graph *emit_graph(Emit *e);
+bool emit_testing(const Emit *e); /* printing the evaluate function */
+
+/* ---- write.c: files to a folder, atomically each, only when they differ; all or nothing on error ---- */
+bool write_files(Arena *arena, Diags *diags, const char *folder, const Files *files);
+
+#endif

@@ -1,0 +1,46 @@
+/* pipe.h: the graph cut into stages, and what crosses each cut.
+ *
+ * Stage s holds nodes [first, last) of the program order; S = nstages, numbered 0..S-1 (the paper's FS_(s+1)). A value that
+ * crosses several cuts has an edge at each: the stage between passes it on (a delay line). Network inputs never cross: the
+ * data source hands each stage what it reads, by minibatch number. */
+#ifndef PNETC_PIPE_H
+#define PNETC_PIPE_H
+
+#include "backward.h"
+
+typedef struct {
+    NodeId first, last;
+    int first_layer, last_layer; /* weighted layers, 1-based, as the ppv counts; last < first: none */
+    int64_t params;              /* trainable scalars */
+    Cost cost;                   /* sum over its nodes, per sample */
+} Stage;
+
+/* One half-register pair: `value` goes from stage `from` to from+1, its gradient comes back when `gradient`. */
+typedef struct {
+    NodeId value;
+    int from;
+    bool gradient;
+    bool read_forward;  /* stage from+1 reads it itself (false: only passed on) */
+    bool kept_consumer; /* the backward of stage from+1 reads it: the slot is released after that backward */
+    bool kept_producer; /* the backward of stage `from` reads it (it produced it) */
+    int64_t bytes;      /* f32 bytes of a minibatch in plain layout: what the paper counts */
+} Edge;
+
+typedef struct {
+    const Graph *graph;
+    const Backward *backward;
+    Stage *stage;
+    int nstages;
+    Edge *edge; /* by `from`, then by value */
+    int nedges;
+} Pipe;
+
+/* pipe.c. Empty stages (no node, or no parameter-free excuse: a stage needs at least one node) are errors at the cut. */
+Pipe *pipe_cut(Arena *arena, Diags *diags, const Graph *graph, const Backward *backward);
+int pipe_stage_of(const Pipe *pipe, NodeId node); /* inputs: -1 */
+const Edge *pipe_edge(const Pipe *pipe, NodeId value, int from); /* NULL: does not cross there */
+bool pipe_reads_input(const Pipe *pipe, int stage, NodeId input);
+void pipe_check(const Pipe *pipe);
+void pipe_dump(const Pipe *pipe, Text *out);
+
+#endif

@@ -1,0 +1,76 @@
+/* plan.h: where every byte of every stage lives. Emission only reads this; a user reads plan_dump as the memory map.
+ *
+ * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients (values
+ * only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness. Weights,
+ * gradients, optimiser state and weight versions are contiguous per stage. A value that crosses a cut lives in its register.
+ * Offsets are multiples of 64 bytes. The library's scratch is measured at start and not part of the plan. */
+#ifndef PNETC_PLAN_H
+#define PNETC_PLAN_H
+
+#include "sched.h"
+#include "target.h"
+
+typedef enum {
+    BUFFER_SAVED,    /* a value some backward of this stage reads, or a network input it reads: `slots` slots */
+    BUFFER_AUX,      /* argmax, mask, probabilities: `slots` slots */
+    BUFFER_VALUE,    /* a value only the forward reads: transient */
+    BUFFER_GRADIENT, /* gradient of a value produced in this stage: transient */
+    BUFFER_PARTIAL,  /* a later contribution to a gradient, before it is added: transient */
+    BUFFER_TEST,     /* a value (or network input) during a test pass: transient, own timeline */
+    BUFFER_KINDS
+} BufferKind;
+typedef struct {
+    BufferKind kind;
+    NodeId value;
+    int64_t bytes;  /* of one slot, rounded up to 64 */
+    int slots;
+    int64_t offset; /* in the transient area; -1: an array of its own */
+    int born, dies; /* transients: first and last step of the stage's timeline that touches it, inclusive. Forward of node
+                     * first+i is step i; its backward is step 2n-1-i (n = nodes of the stage). TEST: forward steps only */
+} Buffer;
+
+typedef struct {
+    int64_t offset; /* floats into the stage's weights; a multiple of 16 */
+    int64_t room;   /* floats, at least the plain size: room for the target's layouts */
+} ParamPlan;
+
+typedef struct {
+    Buffer *buffer;
+    int nbuffers;
+    int64_t saved_bytes, transient_bytes;
+    int64_t weight_floats; /* room of one version of all weights */
+    int versions, states;  /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
+    int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
+    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + register_bytes */
+} StagePlan;
+
+typedef struct {
+    int64_t slot_bytes;
+    int forward_slots, gradient_slots, test_slots;
+} RegisterPlan;
+
+typedef struct {
+    const Sched *sched;
+    const TargetDef *target;
+    StagePlan *stage;
+    RegisterPlan *reg;  /* per edge of the pipe */
+    ParamPlan *param;   /* per Graph.param */
+    int64_t static_bytes;   /* all stages */
+    int64_t traffic_bytes;  /* over all registers per minibatch, forward and gradient, as stored (slot bytes) */
+} Plan;
+
+/* Where a stage finds a value during training. */
+typedef enum { PLACE_NONE, PLACE_BUFFER, PLACE_REGISTER_IN, PLACE_REGISTER_OUT } PlaceKind;
+typedef struct {
+    PlaceKind kind;
+    int index; /* of the buffer in the stage's list, or of the edge */
+} Place;
+Place plan_value(const Plan *plan, int stage, NodeId value);
+Place plan_test_value(const Plan *plan, int stage, NodeId value);
+const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */
+
+Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target);
+void plan_check(const Plan *plan); /* no two live transients overlap, all aligned, sums agree */
+void plan_dump(const Plan *plan, Text *out);
+
+#endif

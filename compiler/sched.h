@@ -1,0 +1,77 @@
+/* sched.h: in which order each stage works, proved legal before a run starts.
+ *
+ * A stage runs `warmup` forwards, then repeats `body`, then drains: the body goes on with what is left (a forward only while
+ * minibatches remain). Every order is given by these, per stage; everything else is derived here for any order: staleness,
+ * ring depth, weight versions, slots of each register, and the proof. Backwards are ascending in every order.
+ * TEST is the evaluation after update m of every stage: it may be asked for after any m. */
+#ifndef PNETC_SCHED_H
+#define PNETC_SCHED_H
+
+#include "pipe.h"
+#include "settings.h"
+
+typedef enum { STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE, STEP_TEST } StepKind;
+enum { MAX_BODY = 8 };
+typedef struct {
+    int warmup;
+    StepKind body[MAX_BODY];
+    int nbody;
+} StageOrder;
+
+typedef struct OrderDef {
+    const char *name, *doc, *source; /* source: paper and section */
+    void (*order)(int stage, int nstages, StageOrder *out);
+} OrderDef;
+typedef struct RuleDef {
+    const char *name, *doc, *source;
+    bool backward_reads_own;        /* backward reads the version its forward read; else the current one */
+    int (*versions)(int staleness); /* copies of the stage's weights */
+} RuleDef;
+typedef struct {
+    const char *name, *order, *rule, *doc, *source;
+} PresetDef;
+
+extern const OrderDef *const order_table[];
+extern const int order_count;
+extern const RuleDef *const rule_table[];
+extern const int rule_count;
+extern const PresetDef preset_table[];
+extern const int preset_count;
+void schedule_list(Text *out); /* pnetc list schedules */
+
+typedef struct {
+    const PhaseChoice *choice;
+    StageOrder *stage; /* per stage */
+    int *staleness;    /* per stage, in this phase, steady state */
+} Phase;
+
+typedef struct {
+    const Pipe *pipe;
+    const Settings *settings;
+    Phase *phase;
+    int nphases;
+    /* per stage: the largest over the phases */
+    int *staleness, *ring, *versions;
+    /* per edge: slots of the forward register, of the gradient register (0: no gradient), of the test register */
+    int *forward_slots, *gradient_slots, *test_slots;
+    double stale_fraction; /* weights in stages with staleness > 0, over all weights; of the first phase */
+} Sched;
+
+/* sched.c. Builds and proves: every step once, dependencies met, both ends of each register agree on the order, no deadlock
+ * with the planned slots (also with a TEST after any update), no slot overwritten that a backward still needs. An illegal
+ * order is an error at the pipeline block's schedule. */
+Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings);
+/* The explicit steps of one stage for n minibatches, all phases; *count out. Minibatch in .minibatch. */
+typedef struct {
+    StepKind kind;
+    int64_t minibatch;
+} Step;
+Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count);
+void sched_check(const Sched *sched);
+void sched_dump(const Sched *sched, Text *out);
+
+/* prove.c: runs all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none) under the slots of
+ * `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
+const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after);
+
+#endif

@@ -1,0 +1,77 @@
+/* settings.h: the train, pipeline and machine blocks, resolved and checked. */
+#ifndef PNETC_SETTINGS_H
+#define PNETC_SETTINGS_H
+
+#include "ast.h"
+#include "graph.h"
+
+/* A named thing with numeric or text arguments, resolved against its schema (data source, optimiser, lr policy). */
+typedef struct {
+    const char *name;
+    struct {
+        const char *key;
+        bool is_text, given;
+        double number;
+        const char *text;
+        int nlist;        /* lists, as multistep's steps */
+        double *list;
+    } arg[12];
+    int nargs;
+    Span span;
+} Choice;
+
+typedef struct {
+    Choice data, optimizer, lr;
+    int64_t warmup;              /* steps of linear warm-up of the rate; 0: none */
+    int64_t batch, steps, epochs;       /* epochs 0: steps count */
+    int64_t test_every;                 /* in steps; 0: only at the end */
+    uint64_t seed;
+} Train;
+
+/* One phase of the run. hybrid(A, steps = n, then = B) is two. */
+typedef struct {
+    const struct OrderDef *order; /* sched.h */
+    const struct RuleDef *rule;
+    const char *preset;           /* as the user named it */
+    int64_t minibatches;          /* 0: all that remain */
+    Span span;
+} PhaseChoice;
+
+typedef struct {
+    PhaseChoice phase[4];
+    int nphases;
+    double balance; /* warn when the slowest stage exceeds the mean by more than this factor */
+    Span span;
+} Pipeline;
+
+typedef struct {
+    Name name;
+    const Setting *setting; /* units checked; used by the cost model */
+    int nsettings;
+} Machine;
+
+typedef struct {
+    Train train;
+    Pipeline pipeline;
+    Machine *machine;
+    int nmachines;
+} Settings;
+
+/* -D name=value and --set block.key=value from the command line, in order. Their texts are Sources named
+ * "-D depth" and "--set train.batch", so diagnostics can point into them. */
+typedef struct {
+    Name name, block; /* block NULL for -D */
+    Expr *value;
+    Span span;
+    bool used;
+} Override;
+
+/* lower.c: Ast -> Graph and Settings. The network is the last one in the file, or `network` by name when not NULL.
+ * Needs load(). Reports every name, argument, shape and setting error; NULL after errors.
+ * Naming: an assigned value whose outermost call is an op gives its node the variable's name (when it is bound once in its
+ * scope); other nodes are op + number ("conv1"), instances of a def are def + number and scope what is inside
+ * ("group2.unit1.conv1"). Explicit names win; automatic numbers skip taken names. Names are unique. */
+Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast, Name network,
+             Override *overrides, int noverrides, Settings *settings);
+
+#endif

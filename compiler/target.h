@@ -1,0 +1,21 @@
+/* target.h: what the compiler must know of a target: how much room its layouts take, and how to build for it.
+ * One const TargetDef in targets/<name>.c, one line in targets/targets.def. */
+#ifndef PNETC_TARGET_H
+#define PNETC_TARGET_H
+
+#include "op.h"
+
+typedef struct TargetDef {
+    TargetId id;
+    const char *name, *doc;
+    const char *library; /* "pn_cpu": the runtime library of its kernels */
+    /* Bytes of one minibatch, in the largest layout the runtime may choose. */
+    int64_t (*value_bytes)(const Graph *graph, NodeId value);
+    int64_t (*aux_bytes)(const Graph *graph, NodeId node);
+    int64_t (*param_floats)(const Graph *graph, int param);
+} TargetDef;
+
+extern const TargetDef *const target_table[TARGET_COUNT];
+const TargetDef *target_find(const char *name);
+
+#endif

@@ -1,0 +1,119 @@
+/* rt.h: private to the runtime. What core, data, transport and the kernels of a target share.
+ *
+ * Rooms: core/ (program, driver, optimisers, checkpoints), data/ (sources), transport/ (channels), ref/ and cpu/ (kernels of
+ * a target; exactly one is linked into a program). Kernels see pn.h and this file only. */
+#ifndef PN_RT_H
+#define PN_RT_H
+
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "pn.h"
+
+typedef struct pn_run pn_run;
+typedef struct pn_transport pn_transport;
+
+/* ---- one stage at run time (core/stage.c) ---- */
+struct pn_stage {
+    const pn_stage_def *def;
+    pn_run *run;
+    int index;
+    int64_t updates;          /* done so far: the number of the current weight version */
+    const pn_phase *phase;    /* the current one */
+    int64_t phase_first;      /* first minibatch of the phase */
+    int64_t *read_version;    /* [ring]: version read by the forward of minibatch n, at n % ring */
+    jmp_buf escape;           /* where pn_fail unwinds to */
+    char doing[96];           /* "waiting for minibatch 7 of pool1 from stage 0": for the watchdog */
+    void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
+    int64_t scratch_bytes;    /* the largest need registered by inits */
+    /* measured, for --report */
+    int64_t forwards, backwards, in_flight, most_in_flight;
+    int64_t staleness_most, staleness_sum, traffic_bytes;
+    double busy_seconds, wait_seconds;
+};
+
+/* ---- one run of a program ---- */
+struct pn_run {
+    const pn_program *program;
+    pn_stage *stage;
+    const pn_transport *transport;
+    uint64_t seed;
+    int64_t steps;            /* minibatches to train */
+    int64_t test_every;
+    struct pn_dataset *data;
+    atomic_int stop;          /* 1: a stage failed */
+    atomic_llong last_step;   /* SIGINT: no stage goes beyond this minibatch; INT64_MAX otherwise */
+    char error[1024];         /* the first error */
+    double timeout;           /* seconds without progress until the watchdog speaks */
+};
+
+/* Records the first error ("stage 1: conv2: ..."), stops every stage, unwinds. stage NULL: before or after the run: prints
+ * and exits 1. */
+_Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Losses report here: mean loss over `count` samples and how many top-1 answers were right (correct < 0: not a classifier). */
+void pn_report_loss(pn_stage *stage, int64_t minibatch, double loss, int64_t correct, int64_t count);
+void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
+/* How many samples of test batch n count (the last one may be ragged). */
+int64_t pn_test_count(pn_stage *stage, int64_t n);
+
+/* ---- memory before the run ---- */
+void *pn_alloc(int64_t bytes); /* zeroed, 64-byte aligned (2 MiB and huge pages from 2 MiB on), never NULL: exits with need in bytes */
+void pn_scratch_need(pn_stage *stage, int64_t bytes); /* inits register; stage->scratch is valid from the first step on */
+
+/* ---- numbers ---- */
+/* Counter-based random numbers: a function of (key, counter), the same on every machine (core/rng.c; splitmix64 finaliser). */
+uint64_t pn_random(uint64_t key, uint64_t counter);
+double pn_uniform(uint64_t key, uint64_t counter);               /* [0, 1) */
+double pn_normal(uint64_t key, uint64_t counter);                /* mean 0, deviation 1 */
+uint64_t pn_key(uint64_t seed, const char *name);                /* hash of a name under a seed */
+/* Position `index` of epoch `epoch` in a shuffled order of n samples: a permutation for each (seed, epoch), no tables. */
+int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n);
+
+/* Fills `plain` (product of dim floats) with the initial values of a parameter (core/init.c). */
+void pn_param_initial(const pn_param *param, uint64_t seed, float *plain);
+
+/* ---- what a target's kernels provide besides the verbs (ref/, cpu/) ---- */
+extern const char *const pn_target_name;                          /* "ref", "cpu" */
+const char *pn_target_version(void);                              /* "oneDNN 2.6.3", "naive C" */
+void pn_target_thread(void);                                      /* called on every thread that runs stages, first */
+void pn_target_prepare(pn_stage *stage);                          /* after all inits and the scratch allocation */
+/* Between a parameter's stored form (room floats, its layout) and plain order. */
+void pn_param_to_plain(const pn_param *param, const float *stored, float *plain);
+void pn_param_from_plain(const pn_param *param, const float *plain, float *stored);
+int64_t pn_tensor_floats(const pn_tensor *t);                     /* physical elements in its layout */
+
+/* ---- transports: one const struct in transport/<name>.c, one line in transport/transports.def ---- */
+struct pn_transport {
+    const char *name, *doc;
+    void (*open)(pn_run *run);                /* before the first step */
+    void (*train)(pn_run *run);               /* runs all stages to the end (stage_step of core/driver.h) */
+    void (*close)(pn_run *run);
+    void *(*room)(pn_stage *, pn_channel *, int64_t n);
+    void (*give)(pn_stage *, pn_channel *, int64_t n);
+    void *(*take)(pn_stage *, pn_channel *, int64_t n);
+    void (*done)(pn_stage *, pn_channel *, int64_t n);
+};
+extern const pn_transport *const pn_transport_table[];
+extern const int pn_transport_count;
+
+/* ---- data sources: one const struct in data/<name>.c, one line in data/sources.def ---- */
+typedef struct pn_dataset {
+    int64_t train_count, test_count;
+    int64_t channels, height, width, classes;
+    const uint8_t *train_pixels, *test_pixels; /* [count][c][h][w]; NULL when floats are given */
+    const float *train_values, *test_values;   /* raw f32 data, NULL otherwise */
+    const uint16_t *train_labels, *test_labels;
+    float scale[8], shift[8];                  /* per channel: x * scale + shift; channels over 8 use [0] */
+    char what[128];                            /* "MNIST, 60000 + 10000 images of 28x28" */
+} pn_dataset;
+typedef struct {
+    const char *name;
+    /* Reads everything into memory (pn_alloc) or ends the program with a clear message that names the file. `path` is the
+     * --data option or the path argument; NULL: neither was given. */
+    void (*open)(pn_dataset *data, const pn_choice *choice, const char *path, uint64_t seed);
+} pn_source;
+const pn_source *pn_source_find(const char *name);
+
+#endif
