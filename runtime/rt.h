@@ -110,10 +110,13 @@ typedef struct pn_dataset {
 } pn_dataset;
 typedef struct {
     const char *name;
-    /* Reads everything into memory (pn_alloc) or ends the program with a clear message that names the file. `path` is the
-     * --data option or the path argument; NULL: neither was given. */
-    void (*open)(pn_dataset *data, const pn_choice *choice, const char *path, uint64_t seed);
+    /* Reads everything into memory or ends the program with a clear message that names the file. `path` is the folder given
+     * with --data or as the path argument; NULL: neither. `choice` holds the arguments; `program` the inputs' shapes (raw). */
+    void (*open)(pn_dataset *data, const pn_program *program, const pn_choice *choice, const char *path, uint64_t seed);
 } pn_source;
 const pn_source *pn_source_find(const char *name);
+/* Opens the data of a run, checks it against the program's inputs and batch, sets run->data (needs program and seed; core
+ * calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or SOURCE:FOLDER. */
+void pn_data_open(pn_run *run, const char *option);
 
 #endif
