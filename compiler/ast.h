@@ -127,6 +127,9 @@ Expr *parse_expr(Arena *arena, Diags *diags, const SourceFile *file);
  * and unreadable files are errors at the `use`), and joins all items into one Ast: used files first. */
 Ast *load(Arena *arena, Diags *diags, Sources *sources, const char *path);
 
+/* load.c: reads one file (- is standard input) into `sources`; NULL after an error (unreadable, a folder, too large). */
+const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path);
+
 void ast_dump(const Ast *ast, Text *out); /* stable tree text, one node a line, indented */
 
 /* format.c: the canonical form of one file, comments kept; idempotent. Only for an Ast without errors. */

@@ -43,5 +43,7 @@ bool emit_testing(const Emit *e); /* printing the evaluate function */
 
 /* ---- write.c: files to a folder, atomically each, only when they differ; all or nothing on error ---- */
 bool write_files(Arena *arena, Diags *diags, const char *folder, const Files *files);
+/* One file, replaced atomically (fmt --write). */
+bool write_text(Arena *arena, Diags *diags, const char *path, const char *text, size_t length);
 
 #endif

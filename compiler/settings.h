@@ -74,4 +74,7 @@ typedef struct {
 Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast, Name network,
              Override *overrides, int noverrides, Settings *settings);
 
+/* choices.c: pnetc list data: data sources, optimisers and rate policies with their arguments. */
+void choices_list(Text *out);
+
 #endif

@@ -16,6 +16,7 @@ typedef struct TargetDef {
 } TargetDef;
 
 extern const TargetDef *const target_table[TARGET_COUNT];
-const TargetDef *target_find(const char *name);
+const TargetDef *target_find(const char *name); /* NULL: unknown */
+void target_list(Text *out);                    /* pnetc list targets */
 
 #endif

@@ -1,0 +1,24 @@
+/* build.h: from the files of a program to a running one: find the runtime, run make, run the program, look at the machine.
+ *
+ * The runtime is found relative to the executable: in the source tree build/pnetc, runtime/pn.h and build/lib; installed
+ * PREFIX/bin/pnetc, PREFIX/include/pnetc and PREFIX/lib/pnetc. No shell is used; children get argument vectors. */
+#ifndef PNETC_BUILD_H
+#define PNETC_BUILD_H
+
+#include "diag.h"
+
+/* make in `folder`. A failure is P06xx with the command, its exit code and the end of what it said. */
+bool build_program(Arena *arena, Diags *diags, const char *self, const char *folder, bool quiet);
+/* Runs folder/program with `options` (NULL-terminated, may be NULL) in the present folder; its exit code, 128 + n after a
+ * signal. SIGINT and SIGTERM reach the program; we wait for it. */
+int run_program(const char *folder, const char *program, char **options);
+/* pnetc flags: what "cflags", or the linker flags of a target by name. */
+void flags_print(const char *self, const char *what, FILE *out);
+/* pnetc doctor: a line a thing; 1 when a program cannot be built. */
+int doctor(const char *self, FILE *out);
+
+/* A fresh folder under $TMPDIR; NULL after an error. remove_folder deletes it with the files in it. */
+char *temporary_folder(Arena *arena, Diags *diags);
+void remove_folder(const char *folder);
+
+#endif

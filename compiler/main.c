@@ -1,0 +1,239 @@
+/* main.c: the table of contents. Every pass by name, in order, from text to files. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "emit.h"
+#include "options.h"
+#include "report.h"
+
+typedef struct {
+    Arena *arena;
+    Sources sources;
+    Diags *diags;
+    Options options;
+    const char *self;
+} Session;
+
+/* Prints what was reported; true if there were errors. */
+static bool errors(Session *s)
+{
+    diags_render(s->diags, stderr, isatty(STDERR_FILENO) && !getenv("NO_COLOR"));
+    return diag_errors(s->diags) > 0;
+}
+
+/* Standard output reaches its end, or the command has failed. */
+static int finish_output(int status)
+{
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "pnetc: cannot write to standard output\n");
+        return 1;
+    }
+    return status;
+}
+
+static bool dumps(const Session *s, const char *what) { return s->options.dump && !strcmp(s->options.dump, what); }
+
+/* text -> Ast -> Graph -> Pipe -> Sched -> Plan. NULL after errors, or when a dump (into `out`) ended it early. */
+static const Plan *compile(Session *s, Text *out)
+{
+    static const char *const forms[] = {"ast", "graph", "pipe", "sched", "plan"};
+    const Options *o = &s->options;
+    if (o->dump) {
+        bool known = false;
+        for (int i = 0; i < COUNT(forms); i++)
+            known |= !strcmp(o->dump, forms[i]);
+        if (!known) {
+            fprintf(stderr, "pnetc: --dump wants ast, graph, pipe, sched or plan, not '%s'\n", o->dump);
+            exit(2);
+        }
+    }
+    const TargetDef *target = o->target ? target_find(o->target) : target_table[0];
+    if (!target) {
+        fprintf(stderr, "pnetc: unknown target '%s'; `pnetc list targets` shows what there is\n", o->target);
+        exit(2);
+    }
+
+    Arena *a = s->arena;
+    Diags *d = s->diags;
+    const Ast *ast = load(a, d, &s->sources, o->file[0]);
+    Override *overrides = options_overrides(a, d, &s->sources, o);
+    if (dumps(s, "ast")) {
+        ast_dump(ast, out);
+        return NULL;
+    }
+    if (diag_errors(d))
+        return NULL;
+
+    Settings *settings = arena_alloc(a, sizeof *settings);
+    const Graph *written = lower(a, d, &s->sources, ast, o->network ? name_of(a, o->network) : NULL, overrides,
+                                 o->ndefines, settings);
+    if (!written)
+        return NULL;
+    graph_check(written);
+    if (dumps(s, "graph")) {
+        graph_dump(written, out);
+        return NULL;
+    }
+    const Graph *graph = fuse(a, written);
+    graph_check(graph);
+    const Backward *back = backward(a, graph);
+    backward_check(back);
+
+    const Pipe *pipe = pipe_cut(a, d, graph, back);
+    if (!pipe)
+        return NULL;
+    pipe_check(pipe);
+    if (dumps(s, "pipe")) {
+        pipe_dump(pipe, out);
+        return NULL;
+    }
+    const Sched *sched = schedule(a, d, pipe, settings);
+    if (!sched)
+        return NULL;
+    sched_check(sched);
+    if (dumps(s, "sched")) {
+        sched_dump(sched, out);
+        return NULL;
+    }
+    const Plan *plan = plan_memory(a, d, sched, target);
+    if (!plan)
+        return NULL;
+    plan_check(plan);
+    if (dumps(s, "plan")) {
+        plan_dump(plan, out);
+        return NULL;
+    }
+    return diag_errors(d) ? NULL : plan;
+}
+
+static int check_or_plan(Session *s)
+{
+    Text out = text_new(s->arena);
+    const Plan *plan = compile(s, &out);
+    if (plan && s->options.command == COMMAND_CHECK)
+        (s->options.json ? report_check_json : report_check)(plan, &out);
+    else if (plan)
+        (s->options.json ? report_plan_json : plan_dump)(plan, &out);
+    if (errors(s))
+        return 1;
+    fwrite(out.data, 1, out.length, stdout);
+    return finish_output(0);
+}
+
+static int build_or_run(Session *s)
+{
+    const Options *o = &s->options;
+    Text unused = text_new(s->arena);
+    const Plan *plan = compile(s, &unused);
+    if (errors(s) || !plan)
+        return 1;
+    Diags *d = s->diags = diags_new(s->arena, &s->sources);
+    const Files files = emit(s->arena, d, plan);
+    const char *folder = o->out;
+    char *temporary = NULL;
+    if (!folder && !diag_errors(d))
+        folder = temporary = temporary_folder(s->arena, d);
+    bool built = !diag_errors(d) && write_files(s->arena, d, folder, &files) &&
+                 (o->emit_only || build_program(s->arena, d, s->self, folder, o->quiet || o->command == COMMAND_RUN));
+    int status = errors(s) || !built ? 1 : 0;
+    if (!status && o->command == COMMAND_RUN)
+        status = run_program(folder, plan->sched->pipe->graph->name, o->program);
+    else if (!status && !o->quiet)
+        printf("%s: %s\n", folder, o->emit_only ? "sources written" : arena_printf(s->arena, "built; run %s/%s --help",
+               folder, plan->sched->pipe->graph->name));
+    if (temporary)
+        remove_folder(temporary);
+    return finish_output(status);
+}
+
+static int fmt(Session *s)
+{
+    int status = 0;
+    for (int i = 0; i < s->options.nfiles; i++) {
+        const char *path = s->options.file[i];
+        s->diags = diags_new(s->arena, &s->sources);
+        const SourceFile *file = load_text(s->arena, s->diags, &s->sources, path);
+        const Ast *ast = file ? parse(s->arena, s->diags, file) : NULL;
+        if (errors(s) || !ast) {
+            status = 1;
+            continue;
+        }
+        Text out = text_new(s->arena);
+        format(ast, &out);
+        bool same = out.length == file->length && !memcmp(out.data, file->text, out.length);
+        if (s->options.check && !same) {
+            fprintf(stderr, "%s: not in canonical form (pnetc fmt --write %s)\n", path, path);
+            status = 1;
+        } else if (s->options.write && !same) {
+            if (!write_text(s->arena, s->diags, path, out.data, out.length))
+                status = 1;
+            errors(s);
+        } else if (!s->options.check && !s->options.write) {
+            fwrite(out.data, 1, out.length, stdout);
+        }
+    }
+    return finish_output(status);
+}
+
+static int list(Session *s)
+{
+    static const struct {
+        const char *name;
+        void (*print)(Text *out);
+    } lists[] = {{"ops", op_list}, {"schedules", schedule_list}, {"targets", target_list}, {"data", choices_list}};
+    const char *names[COUNT(lists)];
+    const char *word = s->options.file[0];
+    for (int i = 0; i < COUNT(lists); i++) {
+        names[i] = lists[i].name;
+        if (!strcmp(word, lists[i].name)) {
+            Text out = text_new(s->arena);
+            lists[i].print(&out);
+            fwrite(out.data, 1, out.length, stdout);
+            return finish_output(0);
+        }
+    }
+    const char *near = nearest(word, names, COUNT(names));
+    fprintf(stderr, "pnetc: list wants ops, schedules, targets or data, not '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
+            near ? near : "", near ? "'?" : "");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    Session s = {.arena = arena_new(), .self = argv[0]};
+    s.options = options_read(s.arena, argc, argv);
+    s.diags = diags_new(s.arena, &s.sources);
+    int status = 2;
+    switch (s.options.command) {
+    case COMMAND_CHECK:
+    case COMMAND_PLAN:
+        status = check_or_plan(&s);
+        break;
+    case COMMAND_BUILD:
+    case COMMAND_RUN:
+        status = build_or_run(&s);
+        break;
+    case COMMAND_FMT:
+        status = fmt(&s);
+        break;
+    case COMMAND_EXPLAIN:
+        status = diag_explain(s.options.nfiles ? s.options.file[0] : NULL, stdout) ? finish_output(0) : 1;
+        break;
+    case COMMAND_DOCTOR:
+        status = finish_output(doctor(s.self, stdout));
+        break;
+    case COMMAND_LIST:
+        status = list(&s);
+        break;
+    case COMMAND_FLAGS:
+        flags_print(s.self, s.options.libs ? s.options.libs : "cflags", stdout);
+        status = finish_output(0);
+        break;
+    case COMMAND_COUNT:
+        break;
+    }
+    arena_free(s.arena);
+    return status;
+}

@@ -1,0 +1,280 @@
+/* options.c: argv -> Options. One table of commands, one of options; help is printed from them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+
+enum {
+    O_OUT, O_TARGET, O_NETWORK, O_DUMP, O_JSON, O_EMIT_ONLY, O_CHECK, O_WRITE, O_DEFINE, O_SET, O_CFLAGS, O_LIBS, O_QUIET,
+    O_HELP, O_VERSION, O_COUNT
+};
+
+typedef struct {
+    const char *name, *short_name, *value, *doc; /* value NULL: a flag */
+} OptionDef;
+static const OptionDef option_table[O_COUNT] = {
+    [O_OUT] = {"--output", "-o", "DIR", "the folder to write"},
+    [O_TARGET] = {"--target", NULL, "TARGET", "cpu (oneDNN, the default) or ref (naive C, no library)"},
+    [O_NETWORK] = {"--network", NULL, "NAME", "which network of the file (default: the last)"},
+    [O_DUMP] = {"--dump", NULL, "IR", "print an inner form instead: ast, graph, pipe, sched or plan"},
+    [O_JSON] = {"--json", NULL, NULL, "machine-readable output"},
+    [O_EMIT_ONLY] = {"--emit-only", NULL, NULL, "write the sources, do not compile them"},
+    [O_CHECK] = {"--check", NULL, NULL, "write nothing; exit 1 if a file is not in canonical form"},
+    [O_WRITE] = {"--write", "-w", NULL, "rewrite the files in place instead of printing"},
+    [O_DEFINE] = {"-D", NULL, "NAME=VALUE", "set a parameter of the network or the file"},
+    [O_SET] = {"--set", NULL, "BLOCK.KEY=VALUE", "set or replace a setting, as --set train.batch=64"},
+    [O_CFLAGS] = {"--cflags", NULL, NULL, "compiler flags for generated code"},
+    [O_LIBS] = {"--libs", NULL, "TARGET", "linker flags for generated code of a target"},
+    [O_QUIET] = {"--quiet", "-q", NULL, "say nothing but errors and results"},
+    [O_HELP] = {"--help", "-h", NULL, "this text"},
+    [O_VERSION] = {"--version", NULL, NULL, "the version"},
+};
+
+#define BIT(option) (1u << (option))
+#define COMPILE (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET))
+typedef struct {
+    const char *name, *arguments, *doc;
+    int least, most; /* positional arguments; most -1: any number */
+    unsigned options;
+} CommandDef;
+static const CommandDef command_table[COMMAND_COUNT] = {
+    [COMMAND_CHECK] = {"check", "FILE", "check a network and print its stages, staleness and memory", 1, 1,
+                       COMPILE | BIT(O_JSON) | BIT(O_DUMP)},
+    [COMMAND_PLAN] = {"plan", "FILE", "print the memory map: every byte of every stage", 1, 1,
+                      COMPILE | BIT(O_JSON) | BIT(O_DUMP)},
+    [COMMAND_BUILD] = {"build", "FILE -o DIR", "write the program's C and compile it", 1, 1,
+                       COMPILE | BIT(O_OUT) | BIT(O_EMIT_ONLY) | BIT(O_QUIET)},
+    [COMMAND_RUN] = {"run", "FILE [-- PROGRAM OPTIONS]", "build in a temporary folder and train", 1, 1,
+                     COMPILE | BIT(O_OUT) | BIT(O_QUIET)},
+    [COMMAND_FMT] = {"fmt", "FILE...", "print the canonical form, comments kept", 1, -1, BIT(O_CHECK) | BIT(O_WRITE)},
+    [COMMAND_EXPLAIN] = {"explain", "[CODE]", "what a diagnostic code means, with an example", 0, 1, 0},
+    [COMMAND_DOCTOR] = {"doctor", "", "what this machine has for building programs", 0, 0, 0},
+    [COMMAND_LIST] = {"list", "ops|schedules|targets|data", "what the language can name", 1, 1, 0},
+    [COMMAND_FLAGS] = {"flags", "", "compiler and linker flags, for generated Makefiles", 0, 0,
+                       BIT(O_CFLAGS) | BIT(O_LIBS)},
+};
+
+static void print_option(FILE *out, const OptionDef *o)
+{
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "", o->name,
+             o->value ? (o->name[1] == '-' ? "=" : " ") : "", o->value ? o->value : "");
+    fprintf(out, "  %-24s  %s\n", left, o->doc);
+}
+
+static void help(FILE *out)
+{
+    fprintf(out, "pnetc %s: compiles a .pnet file (network, pipeline registers, training) to a pipelined trainer in C\n\n"
+                 "usage: pnetc COMMAND [OPTIONS] ...\n\n",
+            PNETC_VERSION);
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", command_table[i].name, command_table[i].arguments);
+        fprintf(out, "  %-32s  %s\n", left, command_table[i].doc);
+    }
+    fprintf(out, "\n`pnetc COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 errors in the input, 2 usage.\n"
+                 "First steps: pnetc run examples/lenet5.pnet    Manual: pnetc(1), pnet(5)\n");
+}
+
+static void command_help(const CommandDef *c)
+{
+    printf("usage: pnetc %s%s %s\n\n%s\n\n", c->name, c->options ? " [OPTIONS]" : "", c->arguments, c->doc);
+    for (int i = 0; i < O_COUNT; i++)
+        if (c->options >> i & 1 || i == O_HELP)
+            print_option(stdout, &option_table[i]);
+    if (c == &command_table[COMMAND_RUN])
+        printf("\nWhat follows -- goes to the trained program; `pnetc run FILE -- --help` lists its options.\n");
+    if (c == &command_table[COMMAND_CHECK])
+        printf("\nFILE may be - for standard input.\n");
+}
+
+_Noreturn static void usage(const CommandDef *c, const char *format, ...) PRINTF_LIKE(2, 3);
+_Noreturn static void usage(const CommandDef *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("pnetc: ", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (c)
+        fprintf(stderr, "\nusage: pnetc %s%s %s   (pnetc %s --help)\n", c->name, c->options ? " [OPTIONS]" : "", c->arguments,
+                c->name);
+    else
+        fprintf(stderr, "\nusage: pnetc COMMAND [OPTIONS] ...   (pnetc --help)\n");
+    exit(2);
+}
+
+static const CommandDef *find_command(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        names[i] = command_table[i].name;
+        if (!strcmp(word, names[i]))
+            return &command_table[i];
+    }
+    const char *near = nearest(word, names, COMMAND_COUNT);
+    if (near)
+        usage(NULL, "unknown command '%s'; did you mean '%s'?", word, near);
+    usage(NULL, "unknown command '%s'", word);
+}
+
+/* Which option `word` is; *value is what follows '=' or the letter, NULL if nothing does. */
+static int find_option(const CommandDef *c, const char *word, const char **value)
+{
+    const char *names[O_COUNT];
+    int count = 0;
+    const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    *value = equals ? equals + 1 : NULL;
+    for (int i = 0; i < O_COUNT; i++) {
+        const OptionDef *o = &option_table[i];
+        if (!(c->options >> i & 1) && i != O_HELP && i != O_VERSION)
+            continue;
+        names[count++] = o->name;
+        if (strlen(o->name) == length && !strncmp(word, o->name, length))
+            return i;
+        if (o->short_name && !strcmp(word, o->short_name))
+            return i;
+        const char *letter = o->short_name ? o->short_name : o->name;
+        if (letter[1] != '-' && o->value && !strncmp(word, letter, 2) && word[1] != '-') {
+            *value = word + 2;
+            return i;
+        }
+    }
+    const char *near = nearest(arena_text(arena_new(), word, length), names, count);
+    if (near)
+        usage(c, "unknown option '%s'; did you mean '%s'?", word, near);
+    usage(c, "unknown option '%s'", word);
+}
+
+static void set_option(Options *o, const CommandDef *c, int option, const char *value)
+{
+    switch (option) {
+    case O_OUT:
+        o->out = value;
+        break;
+    case O_TARGET:
+        o->target = value;
+        break;
+    case O_NETWORK:
+        o->network = value;
+        break;
+    case O_DUMP:
+        o->dump = value;
+        break;
+    case O_JSON:
+        o->json = true;
+        break;
+    case O_EMIT_ONLY:
+        o->emit_only = true;
+        break;
+    case O_CHECK:
+        o->check = true;
+        break;
+    case O_WRITE:
+        o->write = true;
+        break;
+    case O_QUIET:
+        o->quiet = true;
+        break;
+    case O_CFLAGS:
+        o->cflags = "";
+        break;
+    case O_LIBS:
+        o->libs = value;
+        break;
+    case O_DEFINE:
+    case O_SET:
+        if (!strchr(value, '=') || value[0] == '=')
+            usage(c, "%s wants %s, not '%s'", option_table[option].name, option_table[option].value, value);
+        o->define[o->ndefines] = value;
+        o->define_is_set[o->ndefines++] = option == O_SET;
+        break;
+    default:
+        ICE("option %d is not handled", option);
+    }
+}
+
+Options options_read(Arena *arena, int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        exit(2);
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        help(stdout);
+        exit(0);
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("pnetc %s\n", PNETC_VERSION);
+        exit(0);
+    }
+    const CommandDef *c = find_command(argv[1]);
+    Options o = {.command = (Command)(c - command_table)};
+    o.file = arena_alloc(arena, (size_t)argc * sizeof *o.file);
+    o.define = arena_alloc(arena, (size_t)argc * sizeof *o.define);
+    o.define_is_set = arena_alloc(arena, (size_t)argc * sizeof *o.define_is_set);
+    bool no_options = false;
+    for (int i = 2; i < argc; i++) {
+        const char *word = argv[i], *value;
+        if (!no_options && !strcmp(word, "--")) {
+            if (o.command == COMMAND_RUN) {
+                o.program = argv + i + 1;
+                break;
+            }
+            no_options = true;
+        } else if (no_options || word[0] != '-' || !word[1]) {
+            if (c->most >= 0 && o.nfiles == c->most)
+                usage(c, "unexpected argument '%s'%s", word,
+                      o.command == COMMAND_RUN ? "; options of the program follow --" : "");
+            o.file[o.nfiles++] = word;
+        } else {
+            int option = find_option(c, word, &value);
+            if (option == O_HELP) {
+                command_help(c);
+                exit(0);
+            }
+            if (option == O_VERSION) {
+                printf("pnetc %s\n", PNETC_VERSION);
+                exit(0);
+            }
+            if (!option_table[option].value) {
+                if (value)
+                    usage(c, "%s takes no value", option_table[option].name);
+            } else if (!value) {
+                if (i + 1 == argc)
+                    usage(c, "%s wants a value: %s", option_table[option].name, option_table[option].value);
+                value = argv[++i];
+            }
+            set_option(&o, c, option, value);
+        }
+    }
+    if (o.nfiles < c->least)
+        usage(c, "%s is missing", c->arguments);
+    if (o.command == COMMAND_BUILD && !o.out)
+        usage(c, "where to? -o DIR is missing");
+    return o;
+}
+
+Override *options_overrides(Arena *arena, Diags *diags, Sources *sources, const Options *options)
+{
+    Override *list = arena_alloc(arena, (size_t)(options->ndefines + 1) * sizeof *list);
+    for (int i = 0; i < options->ndefines; i++) {
+        const char *text = options->define[i], *equals = strchr(text, '=');
+        const char *dot = options->define_is_set[i] ? memchr(text, '.', (size_t)(equals - text)) : NULL;
+        const CommandDef *c = &command_table[options->command];
+        if (options->define_is_set[i] && (!dot || dot == text || dot + 1 == equals))
+            usage(c, "--set wants BLOCK.KEY=VALUE, not '%s'", text);
+        const char *key = dot ? dot + 1 : text;
+        list[i].name = name_intern(arena, key, (size_t)(equals - key));
+        if (dot)
+            list[i].block = name_intern(arena, text, (size_t)(dot - text));
+        const char *path = arena_printf(arena, "%s %.*s", dot ? "--set" : "-D", (int)(equals - text), text);
+        const SourceFile *file = source_add(arena, sources, path, equals + 1, strlen(equals + 1));
+        if (!file)
+            usage(c, "the value of '%.*s' is too long", (int)(equals - text), text);
+        list[i].value = parse_expr(arena, diags, file);
+        list[i].span = (Span){file->base, file->base + file->length};
+    }
+    return list;
+}
