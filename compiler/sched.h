@@ -7,37 +7,9 @@
 #ifndef PNETC_SCHED_H
 #define PNETC_SCHED_H
 
+#include "order.h"
 #include "pipe.h"
 #include "settings.h"
-
-typedef enum { STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE, STEP_TEST } StepKind;
-enum { MAX_BODY = 8 };
-typedef struct {
-    int warmup;
-    StepKind body[MAX_BODY];
-    int nbody;
-} StageOrder;
-
-typedef struct OrderDef {
-    const char *name, *doc, *source; /* source: paper and section */
-    void (*order)(int stage, int nstages, StageOrder *out);
-} OrderDef;
-typedef struct RuleDef {
-    const char *name, *doc, *source;
-    bool backward_reads_own;        /* backward reads the version its forward read; else the current one */
-    int (*versions)(int staleness); /* copies of the stage's weights */
-} RuleDef;
-typedef struct {
-    const char *name, *order, *rule, *doc, *source;
-} PresetDef;
-
-extern const OrderDef *const order_table[];
-extern const int order_count;
-extern const RuleDef *const rule_table[];
-extern const int rule_count;
-extern const PresetDef preset_table[];
-extern const int preset_count;
-void schedule_list(Text *out); /* pnetc list schedules */
 
 typedef struct {
     const PhaseChoice *choice;
