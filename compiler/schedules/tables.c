@@ -1,0 +1,49 @@
+/* tables.c: the tables of orders, weight rules and presets, from the .def files of this folder, and their list for
+ * people. */
+#include "sched.h"
+
+#define ORDER(name) extern const OrderDef order_##name;
+#include "schedules/orders.def"
+#undef ORDER
+#define RULE(name) extern const RuleDef rule_##name;
+#include "schedules/rules.def"
+#undef RULE
+
+const OrderDef *const order_table[] = {
+#define ORDER(name) &order_##name,
+#include "schedules/orders.def"
+#undef ORDER
+};
+const int order_count = COUNT(order_table);
+
+const RuleDef *const rule_table[] = {
+#define RULE(name) &rule_##name,
+#include "schedules/rules.def"
+#undef RULE
+};
+const int rule_count = COUNT(rule_table);
+
+const PresetDef preset_table[] = {
+#define PRESET(name, order, rule, doc, source) {#name, order, rule, doc, source},
+#include "schedules/presets.def"
+#undef PRESET
+};
+const int preset_count = COUNT(preset_table);
+
+void schedule_list(Text *out)
+{
+    text_printf(out, "schedules (schedule = NAME, or hybrid(NAME, steps = n, then = NAME))\n");
+    for (int i = 0; i < preset_count; i++) {
+        const PresetDef *preset = &preset_table[i];
+        text_printf(out, "  %-11s  %s\n", preset->name, preset->doc);
+        text_printf(out, "  %-11s  = order %s, weights %s; %s\n", "", preset->order, preset->rule, preset->source);
+    }
+    text_printf(out, "\norders: in which sequence a stage works\n");
+    for (int i = 0; i < order_count; i++)
+        text_printf(out, "  %-11s  %s\n  %-11s  %s\n", order_table[i]->name, order_table[i]->doc, "",
+                    order_table[i]->source);
+    text_printf(out, "\nweight rules: which version of the weights a backward reads\n");
+    for (int i = 0; i < rule_count; i++)
+        text_printf(out, "  %-11s  %s\n  %-11s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
+                    rule_table[i]->source);
+}
