@@ -1,7 +1,7 @@
 /* rt.h: private to the runtime. What core, data, transport and the kernels of a target share.
  *
- * Rooms: core/ (program, driver, optimisers, checkpoints), data/ (sources), transport/ (channels), ref/ and cpu/ (kernels of
- * a target; exactly one is linked into a program). Kernels see pn.h and this file only. */
+ * Rooms: core/ (program, driver, optimisers, checkpoints), data/ (sources), transport/ (channels), ref/ and cpu/
+ * (kernels of a target; exactly one is linked into a program). Kernels see pn.h and this file only. */
 #ifndef PN_RT_H
 #define PN_RT_H
 
@@ -19,12 +19,16 @@ struct pn_stage {
     const pn_stage_def *def;
     pn_run *run;
     int index;
-    int64_t updates;          /* done so far: the number of the current weight version */
-    const pn_phase *phase;    /* the current one */
-    int64_t phase_first;      /* first minibatch of the phase */
-    int64_t *read_version;    /* [ring]: version read by the forward of minibatch n, at n % ring */
-    jmp_buf escape;           /* where pn_fail unwinds to */
-    char doing[96];           /* "waiting for minibatch 7 of pool1 from stage 0": for the watchdog */
+    int64_t updates;       /* done so far: the number of the current weight version */
+    const pn_phase *phase; /* the current one */
+    int64_t phase_first;   /* first minibatch of the phase */
+    int64_t *read_version; /* [ring]: version read by the forward of minibatch n, at n % ring */
+    jmp_buf escape;        /* where pn_fail unwinds to */
+    /* for the watchdog, read by other threads: finished steps, and what the stage waits for (NULL: it computes) */
+    atomic_llong progress;
+    _Atomic(const pn_channel *) waits_for;
+    atomic_llong waits_number;
+    struct pn_cursor *cursor; /* where it stands in its order (core/driver.c) */
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */
     /* measured, for --report */
@@ -39,56 +43,63 @@ struct pn_run {
     pn_stage *stage;
     const pn_transport *transport;
     uint64_t seed;
-    int64_t steps;            /* minibatches to train */
+    int64_t steps; /* minibatches to train */
     int64_t test_every;
     struct pn_dataset *data;
-    atomic_int stop;          /* 1: a stage failed */
-    atomic_llong last_step;   /* SIGINT: no stage goes beyond this minibatch; INT64_MAX otherwise */
-    char error[1024];         /* the first error */
-    double timeout;           /* seconds without progress until the watchdog speaks */
+    atomic_int stop;    /* 1: a stage failed */
+    atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
+    const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
+    struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
+    char error[1024];               /* the first error */
+    double timeout;                 /* seconds without progress until the watchdog speaks */
 };
 
-/* Records the first error ("stage 1: conv2: ..."), stops every stage, unwinds. stage NULL: before or after the run: prints
- * and exits 1. */
+/* Records the first error ("stage 1: conv2: ..."), stops every stage, unwinds. stage NULL: before or after the run:
+ * prints and exits 1. */
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Losses report here: mean loss over `count` samples and how many top-1 answers were right (correct < 0: not a classifier). */
+/* Losses report here: mean loss over `count` samples and how many top-1 answers were right (correct < 0: not a
+ * classifier). */
 void pn_report_loss(pn_stage *stage, int64_t minibatch, double loss, int64_t correct, int64_t count);
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
 /* How many samples of test batch n count (the last one may be ragged). */
 int64_t pn_test_count(pn_stage *stage, int64_t n);
 
 /* ---- memory before the run ---- */
-void *pn_alloc(int64_t bytes); /* zeroed, 64-byte aligned (2 MiB and huge pages from 2 MiB on), never NULL: exits with need in bytes */
-void pn_scratch_need(pn_stage *stage, int64_t bytes); /* inits register; stage->scratch is valid from the first step on */
+void *pn_alloc(int64_t bytes); /* zeroed, 64-byte aligned (2 MiB and huge pages from 2 MiB on), never NULL: exits with
+                                  need in bytes */
+void pn_scratch_need(pn_stage *stage,
+                     int64_t bytes); /* inits register; stage->scratch is valid from the first step on */
 
 /* ---- numbers ---- */
-/* Counter-based random numbers: a function of (key, counter), the same on every machine (core/rng.c; splitmix64 finaliser). */
+/* Counter-based random numbers: a function of (key, counter), the same on every machine (core/rng.c; splitmix64
+ * finaliser). */
 uint64_t pn_random(uint64_t key, uint64_t counter);
-double pn_uniform(uint64_t key, uint64_t counter);               /* [0, 1) */
-double pn_normal(uint64_t key, uint64_t counter);                /* mean 0, deviation 1 */
-uint64_t pn_key(uint64_t seed, const char *name);                /* hash of a name under a seed */
-/* Position `index` of epoch `epoch` in a shuffled order of n samples: a permutation for each (seed, epoch), no tables. */
+double pn_uniform(uint64_t key, uint64_t counter); /* [0, 1) */
+double pn_normal(uint64_t key, uint64_t counter);  /* mean 0, deviation 1 */
+uint64_t pn_key(uint64_t seed, const char *name);  /* hash of a name under a seed */
+/* Position `index` of epoch `epoch` in a shuffled order of n samples: a permutation for each (seed, epoch), no tables.
+ */
 int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n);
 
 /* Fills `plain` (product of dim floats) with the initial values of a parameter (core/init.c). */
 void pn_param_initial(const pn_param *param, uint64_t seed, float *plain);
 
 /* ---- what a target's kernels provide besides the verbs (ref/, cpu/) ---- */
-extern const char *const pn_target_name;                          /* "ref", "cpu" */
-const char *pn_target_version(void);                              /* "oneDNN 2.6.3", "naive C" */
-void pn_target_thread(void);                                      /* called on every thread that runs stages, first */
-void pn_target_prepare(pn_stage *stage);                          /* after all inits and the scratch allocation */
+extern const char *const pn_target_name; /* "ref", "cpu" */
+const char *pn_target_version(void);     /* "oneDNN 2.6.3", "naive C" */
+void pn_target_thread(void);             /* called on every thread that runs stages, first */
+void pn_target_prepare(pn_stage *stage); /* after all inits and the scratch allocation */
 /* Between a parameter's stored form (room floats, its layout) and plain order. */
 void pn_param_to_plain(const pn_param *param, const float *stored, float *plain);
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored);
-int64_t pn_tensor_floats(const pn_tensor *t);                     /* physical elements in its layout */
+int64_t pn_tensor_floats(const pn_tensor *t); /* physical elements in its layout */
 
 /* ---- transports: one const struct in transport/<name>.c, one line in transport/transports.def ---- */
 struct pn_transport {
     const char *name, *doc;
-    void (*open)(pn_run *run);                /* before the first step */
-    void (*train)(pn_run *run);               /* runs all stages to the end (stage_step of core/driver.h) */
+    void (*open)(pn_run *run);  /* before the first step */
+    void (*train)(pn_run *run); /* runs all stages to the end (stage_step of core/driver.h) */
     void (*close)(pn_run *run);
     void *(*room)(pn_stage *, pn_channel *, int64_t n);
     void (*give)(pn_stage *, pn_channel *, int64_t n);
@@ -105,18 +116,20 @@ typedef struct pn_dataset {
     const uint8_t *train_pixels, *test_pixels; /* [count][c][h][w]; NULL when floats are given */
     const float *train_values, *test_values;   /* raw f32 data, NULL otherwise */
     const uint16_t *train_labels, *test_labels;
-    float scale[8], shift[8];                  /* per channel: x * scale + shift; channels over 8 use [0] */
-    char what[128];                            /* "MNIST, 60000 + 10000 images of 28x28" */
+    float scale[8], shift[8]; /* per channel: x * scale + shift; channels over 8 use [0] */
+    char what[128];           /* "MNIST, 60000 + 10000 images of 28x28" */
 } pn_dataset;
 typedef struct {
     const char *name;
-    /* Reads everything into memory or ends the program with a clear message that names the file. `path` is the folder given
-     * with --data or as the path argument; NULL: neither. `choice` holds the arguments; `program` the inputs' shapes (raw). */
+    /* Reads everything into memory or ends the program with a clear message that names the file. `path` is the folder
+     * given with --data or as the path argument; NULL: neither. `choice` holds the arguments; `program` the inputs'
+     * shapes (raw). */
     void (*open)(pn_dataset *data, const pn_program *program, const pn_choice *choice, const char *path, uint64_t seed);
 } pn_source;
 const pn_source *pn_source_find(const char *name);
-/* Opens the data of a run, checks it against the program's inputs and batch, sets run->data (needs program and seed; core
- * calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or SOURCE:FOLDER. */
+/* Opens the data of a run, checks it against the program's inputs and batch, sets run->data (needs program and seed;
+ * core calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or
+ * SOURCE:FOLDER. */
 void pn_data_open(pn_run *run, const char *option);
 
 #endif
