@@ -78,6 +78,12 @@ uint64_t pn_random(uint64_t key, uint64_t counter);
 double pn_uniform(uint64_t key, uint64_t counter); /* [0, 1) */
 double pn_normal(uint64_t key, uint64_t counter);  /* mean 0, deviation 1 */
 uint64_t pn_key(uint64_t seed, const char *name);  /* hash of a name under a seed */
+/* Dropout, the one formula of every target: element `index` (plain order, over the whole minibatch) is kept when
+ * pn_uniform(pn_dropout_key(seed, name of the op, minibatch), index) >= probability. */
+static inline uint64_t pn_dropout_key(uint64_t seed, const char *name, int64_t minibatch)
+{
+    return pn_random(pn_key(seed, name), (uint64_t)minibatch);
+}
 /* Position `index` of epoch `epoch` in a shuffled order of n samples: a permutation for each (seed, epoch), no tables.
  */
 int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n);
@@ -120,7 +126,7 @@ typedef struct pn_dataset {
     char what[128];           /* "MNIST, 60000 + 10000 images of 28x28" */
 } pn_dataset;
 typedef struct {
-    const char *name;
+    const char *name, *folder; /* folder: where $PNET_DATA keeps it; NULL: nowhere */
     /* Reads everything into memory or ends the program with a clear message that names the file. `path` is the folder
      * given with --data or as the path argument; NULL: neither. `choice` holds the arguments; `program` the inputs'
      * shapes (raw). */
