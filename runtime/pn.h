@@ -129,6 +129,7 @@ typedef struct {
     int kernel_h, kernel_w, stride, pad;
     bool relu;          /* maxpool: y = max(0, max of window) */
     bool count_padding; /* avgpool: padded zeros count in the divisor */
+    pn_area argmax;     /* maxpool: the ring that forward's argmax points into; memory NULL: none (never a backward) */
 } pn_pool_def;
 /* argmax: opaque per-target record of the winners, as large as planned (op "maxpool", aux); NULL in a test pass. */
 pn_op *pn_maxpool_init(pn_stage *stage, const pn_pool_def *def);

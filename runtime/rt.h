@@ -31,6 +31,7 @@ struct pn_stage {
     struct pn_cursor *cursor; /* where it stands in its order (core/driver.c) */
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */
+    void *target;             /* the kernels' own state of this stage; NULL until their first init */
     /* measured, for --report */
     int64_t forwards, backwards, in_flight, most_in_flight;
     int64_t staleness_most, staleness_sum, traffic_bytes;
