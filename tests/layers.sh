@@ -1,0 +1,51 @@
+#!/bin/bash
+# layers.sh: includes of compiler/ point down (tests/layers.txt); the runtime's rooms see only pn.h, rt.h and their own.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+level() {
+    local number pattern
+    while read -r number pattern; do
+        case $number in '#'* | '') continue ;; esac
+        # shellcheck disable=SC2254 # the pattern is a glob
+        case $1 in $pattern) echo "$number"; return ;; esac
+    done <tests/layers.txt
+    echo 99
+}
+while read -r file; do
+    name=${file#compiler/}
+    own=$(level "$name")
+    top=$own
+    case $name in *.h) top=$((own - 1)) ;; esac
+    if [ "$own" = 99 ]; then
+        echo "$file: no level in tests/layers.txt"
+        bad=1
+        continue
+    fi
+    for header in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$file"); do
+        case $header in
+        ../runtime/* | ref/* | core/* | data/* | rt.h | pn.h | pnet.*) continue ;; # kernels of the evaluator; .def tables; generated
+        *.def) continue ;;
+        esac
+        header=$(basename "$header")
+        [ -e "compiler/$header" ] || header=$(cd compiler && ls ./*/"$header" 2>/dev/null | head -1 | sed 's|^\./||')
+        theirs=$(level "$header")
+        if [ "$theirs" -gt "$top" ]; then
+            echo "$file (level $own) must not include $header (level $theirs)"
+            bad=1
+        fi
+    done
+done < <(find compiler -name '*.[ch]' | sort)
+while read -r file; do
+    room=$(basename "$(dirname "$file")")
+    for header in $(sed -n 's/^#include "\([^"]*\.h\)".*/\1/p' "$file"); do
+        case $header in
+        pn.h | rt.h | "$room"/*) ;;
+        *) [ -e "runtime/$room/$header" ] || [ "$room" = transport ] && [ "$header" = core/driver.h ] || {
+            echo "$file: room $room must not include $header"
+            bad=1
+        } ;;
+        esac
+    done
+done < <(find runtime -mindepth 2 -name '*.[ch]' | sort)
+exit $bad
