@@ -1,5 +1,5 @@
 /* lockstep.c: the order `lockstep`. Stage s is 2(S-1-s) forwards ahead of its backwards. */
-#include "sched.h"
+#include "order.h"
 
 static void order(int stage, int nstages, StageOrder *out)
 {

@@ -1,5 +1,5 @@
 /* lockstep_b.c: the order `lockstep_b`. Backward first in a cycle equals one warm-up forward less. */
-#include "sched.h"
+#include "order.h"
 
 static void order(int stage, int nstages, StageOrder *out)
 {

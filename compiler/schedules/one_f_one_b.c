@@ -1,5 +1,5 @@
 /* one_f_one_b.c: the order `1f1b`. Stage s is S-1-s forwards ahead of its backwards. */
-#include "sched.h"
+#include "order.h"
 
 static void order(int stage, int nstages, StageOrder *out)
 {

@@ -1,5 +1,5 @@
 /* sequential.c: the order `sequential`. No warm-up: the registers alone keep the stages in turn. */
-#include "sched.h"
+#include "order.h"
 
 static void order(int stage, int nstages, StageOrder *out)
 {

@@ -1,5 +1,5 @@
 /* stale.c: the weight rule `stale`. One copy, whatever the staleness. */
-#include "sched.h"
+#include "order.h"
 
 static int versions(int staleness)
 {

@@ -1,5 +1,5 @@
 /* stash.c: the weight rule `stash`. A version lives from the forward that reads it to the backward that reads it. */
-#include "sched.h"
+#include "order.h"
 
 static int versions(int staleness)
 {

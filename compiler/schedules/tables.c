@@ -1,6 +1,6 @@
 /* tables.c: the tables of orders, weight rules and presets, from the .def files of this folder, and their list for
  * people. */
-#include "sched.h"
+#include "order.h"
 
 #define ORDER(name) extern const OrderDef order_##name;
 #include "schedules/orders.def"
