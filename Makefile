@@ -125,7 +125,7 @@ check: all ## layers, formats, goldens, warnings with gcc and clang
 san: ## the tests of compiler and runtime under ASan + UBSan, the threads under TSan
 	$(Q)tests/san.sh
 
-fuzz: ## libFuzzer on the parser and on check (SECONDS=600 each by default 60)
+fuzz: ## libFuzzer on the parser and on check (SECONDS_EACH=60 by default)
 	$(Q)tests/fuzz.sh
 
 bench: all ## what bench/ holds and how to run it
