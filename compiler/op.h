@@ -96,6 +96,8 @@ struct OpDef {
     Cost (*cost)(const Graph *graph, const Node *node);
     int64_t (*aux)(const Graph *graph, const Node *node); /* bytes per sample saved for backward; NULL: none */
     int aux_channels;                                     /* aux is an activation-shaped map: padded as its output (cpu) */
+    const char *aux_name, *aux_type; /* in generated code: "argmax", "mask", "probability"; C type of its elements. NULL:
+                                      * "aux", uint8_t */
     void (*eval)(const EvalContext *c);
     void (*eval_backward)(const EvalContext *c);
     const OpEmit *emit[TARGET_COUNT]; /* NULL: this target lacks the op: P0601 where it is used */

@@ -67,10 +67,13 @@ typedef struct {
 } pn_channel;
 typedef struct {
     pn_channel forward, gradient, test; /* gradient: slots 0 when none flows */
+    pn_layout *layout; /* of the value: set by the init of stage `from`, read by the init of the next (inits run in stage
+                        * order, one at a time) */
 } pn_register;
 
 /* Producer: room waits for a free slot, give publishes it. Consumer: take waits for minibatch n, done frees the slot.
- * held is the slot of a minibatch taken or given before and not yet released: no wait. A slot that holds another minibatch
+ * held is the slot of a minibatch taken or given before: no wait; for the producer until room hands it out again, also
+ * after the consumer's done. A slot that holds another minibatch
  * than asked for stops the run ("stage 1 asked for minibatch 7 of pool1 and found 8"). */
 void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n);
 void pn_give(pn_stage *stage, pn_channel *channel, int64_t n);
@@ -212,8 +215,6 @@ void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target);
 /* to += from, to = from: a gradient or value of tensor t, in its layout. */
 void pn_accumulate(const pn_tensor *t, float *to, const float *from);
 void pn_copy(const pn_tensor *t, float *to, const float *from);
-/* A value only passed on: the register out takes the layout of the register in. */
-void pn_pass_init(pn_stage *stage, const pn_tensor *in, pn_tensor *out);
 
 /* ---- the program, as data --------------------------------------------------------------------------------------------- */
 typedef enum { PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE } pn_step;
