@@ -1,0 +1,184 @@
+#include "core/driver.h"
+
+#include <time.h>
+
+#include "core/fail.h"
+#include "core/interrupt.h"
+#include "core/stage.h"
+
+int64_t driver_test_batches(const pn_run *run)
+{
+    int64_t batch = run->program->batch;
+    return run->data ? (run->data->test_count + batch - 1) / batch : 0;
+}
+
+/* May the stage begin another forward in this phase? The last phase takes all that is left. */
+static bool may_forward(pn_stage *stage)
+{
+    int64_t count = stage->phase->minibatches;
+    bool last = stage->phase == &stage->run->program->phase[stage->run->program->nphases - 1];
+    if (count > 0 && !last && stage->forwards >= stage->phase_first + count)
+        return false;
+    return interrupt_may_begin(stage->run, stage->forwards);
+}
+
+static bool test_is_due(const pn_stage *stage)
+{
+    int64_t every = stage->run->test_every, done = stage->updates;
+    return every > 0 && done > 0 && done % every == 0 && stage->cursor->tested_after != done;
+}
+
+static void begin_test(pn_stage *stage)
+{
+    stage->cursor->test_batch = 0;
+}
+
+/* The next part of the body that can be done; the caller knows that there is one. */
+static Step next_of_body(pn_stage *stage, bool forward_allowed)
+{
+    const pn_order *order = &stage->phase->order[stage->index];
+    if (forward_allowed && stage->forwards < stage->phase_first + order->warmup)
+        return (Step){ACTION_FORWARD, stage->forwards};
+    for (int tried = 0; tried < order->nbody; tried++) {
+        switch (order->body[stage->cursor->position]) {
+        case PN_STEP_FORWARD:
+            if (forward_allowed)
+                return (Step){ACTION_FORWARD, stage->forwards};
+            break;
+        case PN_STEP_BACKWARD:
+            if (stage->backwards < stage->forwards)
+                return (Step){ACTION_BACKWARD, stage->backwards};
+            break;
+        case PN_STEP_UPDATE:
+            if (stage->updates < stage->backwards)
+                return (Step){ACTION_UPDATE, stage->updates};
+            break;
+        }
+        stage->cursor->position = (stage->cursor->position + 1) % order->nbody;
+    }
+    pn_fail(stage, "internal error: the order of phase %s has no way on", stage->phase->name);
+}
+
+Step driver_next(pn_stage *stage)
+{
+    struct pn_cursor *cursor = stage->cursor;
+    const pn_program *program = stage->run->program;
+    for (;;) {
+        if (cursor->test_batch >= 0) {
+            if (cursor->test_batch < driver_test_batches(stage->run))
+                return (Step){ACTION_TEST, cursor->test_batch};
+            cursor->test_batch = -1;
+            cursor->tested_after = stage->updates;
+        }
+        if (test_is_due(stage)) {
+            begin_test(stage);
+            continue;
+        }
+        bool forward_allowed = may_forward(stage);
+        if (forward_allowed || stage->updates < stage->forwards)
+            return next_of_body(stage, forward_allowed);
+        if (cursor->phase + 1 < program->nphases) {
+            stage->phase = &program->phase[++cursor->phase];
+            stage->phase_first = stage->forwards;
+            cursor->position = 0;
+            continue;
+        }
+        if (cursor->tested_after != stage->updates) {
+            begin_test(stage);
+            continue;
+        }
+        return (Step){ACTION_END, 0};
+    }
+}
+
+/* Leaves the body's position behind the step; a warm-up forward is not part of the body. */
+static void pass(pn_stage *stage, Step step)
+{
+    static const pn_step kind[] = {
+        [ACTION_FORWARD] = PN_STEP_FORWARD, [ACTION_BACKWARD] = PN_STEP_BACKWARD, [ACTION_UPDATE] = PN_STEP_UPDATE};
+    const pn_order *order = &stage->phase->order[stage->index];
+    bool warming = step.action == ACTION_FORWARD && step.n < stage->phase_first + order->warmup;
+    if (!warming && order->body[stage->cursor->position] == kind[step.action])
+        stage->cursor->position = (stage->cursor->position + 1) % order->nbody;
+}
+
+static void do_step(pn_stage *stage, Step step)
+{
+    const pn_stage_def *def = stage->def;
+    switch (step.action) {
+    case ACTION_FORWARD:
+        pass(stage, step);
+        stage_begin_forward(stage, step.n);
+        def->forward(stage, step.n);
+        stage->forwards++;
+        break;
+    case ACTION_BACKWARD:
+        pass(stage, step);
+        stage_begin_backward(stage, step.n);
+        def->backward(stage, step.n);
+        stage->backwards++;
+        stage->in_flight--;
+        break;
+    case ACTION_UPDATE:
+        pass(stage, step);
+        pn_update(stage);
+        break;
+    case ACTION_TEST: {
+        int64_t traffic = stage->traffic_bytes; /* of training only */
+        def->test(stage, step.n);
+        stage->traffic_bytes = traffic;
+        stage->cursor->test_batch++;
+        break;
+    }
+    case ACTION_END:
+        break;
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool driver_step(pn_stage *stage)
+{
+    if (setjmp(stage->escape))
+        return false;
+    fail_check(stage);
+    Step step = driver_next(stage);
+    if (step.action == ACTION_END)
+        return false;
+    double begin = seconds(), waited = stage->wait_seconds;
+    do_step(stage, step);
+    stage->busy_seconds += seconds() - begin - (stage->wait_seconds - waited);
+    atomic_fetch_add_explicit(&stage->progress, 1, memory_order_relaxed);
+    return true;
+}
+
+StepChannels driver_channels(const pn_stage *stage, Step step)
+{
+    const pn_stage_def *def = stage->def;
+    switch (step.action) {
+    case ACTION_FORWARD:
+        return (StepChannels){def->takes, def->gives, def->ntakes, def->ngives};
+    case ACTION_BACKWARD:
+        return (StepChannels){def->takes_gradient, def->gives_gradient, def->ntakes_gradient, def->ngives_gradient};
+    case ACTION_TEST:
+        return (StepChannels){def->takes_test, def->gives_test, def->ntakes_test, def->ngives_test};
+    default:
+        return (StepChannels){NULL, NULL, 0, 0};
+    }
+}
+
+const char *driver_describe(Step step, char *text, size_t size)
+{
+    static const char *const format[] = {[ACTION_FORWARD] = "the forward of minibatch %lld",
+                                         [ACTION_BACKWARD] = "the backward of minibatch %lld",
+                                         [ACTION_UPDATE] = "update %lld",
+                                         [ACTION_TEST] = "test batch %lld",
+                                         [ACTION_END] = "nothing more (ended before step %lld)"};
+    snprintf(text, size, format[step.action], (long long)step.n);
+    return text;
+}

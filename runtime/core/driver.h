@@ -1,0 +1,40 @@
+/* driver.h: the steps of one stage, one after another; a transport decides when, and on which thread. */
+#ifndef PN_DRIVER_H
+#define PN_DRIVER_H
+
+#include "rt.h"
+
+typedef enum { ACTION_FORWARD, ACTION_BACKWARD, ACTION_UPDATE, ACTION_TEST, ACTION_END } Action;
+typedef struct {
+    Action action;
+    int64_t n; /* minibatch; TEST: test batch */
+} Step;
+
+/* Where a stage stands in its order. */
+struct pn_cursor {
+    int phase;
+    int position;         /* in the body of the phase's order */
+    int64_t tested_after; /* updates done at the last finished test; -1: none yet */
+    int64_t test_batch;   /* next one of the test that goes on; -1: training */
+};
+
+/* The next step of the stage's order: the warm-up forwards of the phase, its body again and again, what is left of it
+ * when no minibatch may be begun any more; then the next phase. After update m comes a test if m is a multiple of
+ * run->test_every, and one comes at the end if the last update had none. Asking again without doing the step gives the
+ * same step. */
+Step driver_next(pn_stage *stage);
+
+/* Does the next step, on the calling thread. False: the stage has ended, or failed (then the run is stopped). */
+bool driver_step(pn_stage *stage);
+
+/* The channels that the step takes from and gives to. */
+typedef struct {
+    pn_channel *const *takes, *const *gives;
+    int ntakes, ngives;
+} StepChannels;
+StepChannels driver_channels(const pn_stage *stage, Step step);
+const char *driver_describe(Step step, char *text, size_t size); /* "the forward of minibatch 7" */
+
+int64_t driver_test_batches(const pn_run *run);
+
+#endif

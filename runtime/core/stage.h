@@ -1,0 +1,16 @@
+/* stage.h: weight versions of a stage, and what is measured of it. Version v is the weights after v updates; it lives
+ * in slot v % versions. */
+#ifndef PN_STAGE_H
+#define PN_STAGE_H
+
+#include "rt.h"
+
+/* Sets up stage `index` of the run, before its init. */
+void stage_open(pn_run *run, int index);
+/* Bookkeeping around a step: the version read, minibatches in flight, staleness; each is checked against what was
+ * compiled. */
+void stage_begin_forward(pn_stage *stage, int64_t minibatch);
+void stage_begin_backward(pn_stage *stage, int64_t minibatch);
+float *stage_version(const pn_stage *stage, int64_t version);
+
+#endif
