@@ -5,6 +5,9 @@
 
 #include "op.h"
 
+/* Sizes stop here instead of overflowing; the plan refuses what reaches it. */
+#define TARGET_TOO_LARGE (INT64_C(1) << 56)
+
 typedef struct TargetDef {
     TargetId id;
     const char *name, *doc;
@@ -18,5 +21,11 @@ typedef struct TargetDef {
 extern const TargetDef *const target_table[TARGET_COUNT];
 const TargetDef *target_find(const char *name); /* NULL: unknown */
 void target_list(Text *out);                    /* pnetc list targets */
+
+/* For the targets. Product of sizes, none negative, up to TARGET_TOO_LARGE. */
+int64_t size_product(const int64_t *size, int count);
+/* Exact sizes without any padding: of `ref`, and of what other targets keep plain. */
+int64_t plain_value_bytes(const Graph *graph, NodeId value);
+int64_t plain_aux_bytes(const Graph *graph, NodeId node);
 
 #endif

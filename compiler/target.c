@@ -1,0 +1,52 @@
+/* target.c: the table of targets, and the sizes they share. */
+#include <string.h>
+
+#include "target.h"
+
+#define TARGET(name) extern const TargetDef target_##name;
+#include "targets/targets.def"
+#undef TARGET
+
+const TargetDef *const target_table[TARGET_COUNT] = {
+#define TARGET(name) [TARGET_##name] = &target_##name,
+#include "targets/targets.def"
+#undef TARGET
+};
+
+const TargetDef *target_find(const char *name)
+{
+    for (int i = 0; i < TARGET_COUNT; i++)
+        if (!strcmp(target_table[i]->name, name))
+            return target_table[i];
+    return NULL;
+}
+
+void target_list(Text *out)
+{
+    for (int i = 0; i < TARGET_COUNT; i++)
+        text_printf(out, "%-8s %s%s\n", target_table[i]->name, target_table[i]->doc, i == 0 ? " (default)" : "");
+}
+
+int64_t size_product(const int64_t *size, int count)
+{
+    int64_t product = 1;
+    for (int i = 0; i < count; i++)
+        if (!checked_mul(product, size[i], &product) || product > TARGET_TOO_LARGE)
+            return TARGET_TOO_LARGE;
+    return product;
+}
+
+int64_t plain_value_bytes(const Graph *graph, NodeId value)
+{
+    const Shape *shape = &graph->node[value].shape;
+    const int64_t entry = shape->dtype == DTYPE_CLASS ? (int64_t)sizeof(int32_t) : (int64_t)sizeof(float);
+    return size_product((const int64_t[]){graph->batch, size_product(shape->dim, shape->rank), entry}, 3);
+}
+
+int64_t plain_aux_bytes(const Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    if (!n->op || !n->op->aux)
+        return 0;
+    return size_product((const int64_t[]){graph->batch, n->op->aux(graph, n)}, 2);
+}
