@@ -36,9 +36,6 @@ const char *emit_weight(Emit *e, const Node *node, int i);         /* "w + conv1
 const char *emit_gradient_out(Emit *e, const Node *node);          /* "g_relu1": arriving gradient           */
 const char *emit_gradient_in(Emit *e, const Node *node, int i);    /* "g_image", a partial; NULL: not wanted */
 const char *emit_gradient_weight(Emit *e, const Node *node, int i); /* "g + conv1_weight"                    */
-/* A backward hook calls this after each line that wrote emit_gradient_in(e, node, i): prints the pn_accumulate of a partial
- * into the gradient where backward.h says ADD, at once (another input of the node may use the same partial). */
-void emit_gradient_done(Emit *e, const Node *node, int i);
 /* One line of the current function, ending in a comment with the source line of `node` and `remark` (NULL: none):
  *     pn_conv_forward(conv1, image[k], ...);          lenet5.pnet:6, relu fused     */
 void emit_call(Emit *e, const Node *node, const char *remark, const char *format, ...) PRINTF_LIKE(4, 5);
