@@ -1,0 +1,46 @@
+/* common.h: what the files of this folder share: checks of shapes, the pieces of the cost formulas, scratch for the
+ * evaluator's backward (kernels write, the evaluator adds), and the emit helpers. Private to compiler/ops. */
+#ifndef PNETC_OPS_COMMON_H
+#define PNETC_OPS_COMMON_H
+
+#include "emit.h"
+#include "ref/kernels.h"
+
+enum {
+    MAX_ELEMENTS_LOG2 = 40
+}; /* of a value of a minibatch, or of a parameter: all products of sizes stay far from 2^63 */
+
+/* ---- shapes ---- */
+/* Input `in` must be an f32 tensor of `rank`, or of any rank from 1 when rank is 0: else P0303. */
+bool shape_need(ShapeContext *c, int in, int rank);
+/* Sets node->shape to f32 of these dimensions; P0306 when a minibatch of it is too large. */
+bool shape_set(ShapeContext *c, int rank, const int64_t *dim);
+/* shape_param, after a check of its size: P0306. */
+bool shape_weight(ShapeContext *c, const char *suffix, Init init, int64_t fan_in, int64_t fan_out, int rank,
+                  const int64_t *dim);
+
+/* ---- cost ---- */
+const Shape *graph_in_shape(const Graph *graph, const Node *node, int i);
+double count_in(const Graph *graph, const Node *node, int i); /* elements per sample */
+double count_out(const Node *node);
+double count_params(const Graph *graph,
+                    const Node *node); /* trainable scalars, as traffic of one sample of the batch */
+/* Cost of an op that moves each element once and does `forward` and `backward` FLOPs per output element. */
+Cost cost_map(const Graph *graph, const Node *node, double forward, double backward);
+
+/* ---- evaluator ---- */
+const Shape *eval_shape(const EvalContext *c, int i); /* of input i */
+/* n floats for a kernel to write, then added to `to` (exact for the first contribution: 0 + x) and released. */
+float *eval_scratch(int64_t n);
+void eval_add(float *to, float *scratch, int64_t n);
+
+/* ---- emission ---- */
+NodeId node_id(Emit *e, const Node *node);
+const char *emit_tensor_in(Emit *e, const Node *node, int i);
+const char *emit_tensor_out(Emit *e, const Node *node);
+const char *emit_bool(bool value); /* "true" */
+/* Behind a fused relu: masks the arriving gradient in place. */
+void emit_relu_mask(Emit *e, const Node *node);
+const char *remark_relu(const Node *node); /* "relu1 fused" for conv, linear, ...; NULL */
+
+#endif
