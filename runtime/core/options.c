@@ -1,0 +1,267 @@
+#include "core/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { IS_FLAG, IS_COUNT, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
+typedef struct {
+    const char *name, *argument, *doc;
+    Kind kind;
+    void *to;
+} Option;
+
+/* Edit distance, for hints: two rows of the usual table; names longer than a row are not near anything. */
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    int row[LONGEST + 1], na = (int)strlen(a), nb = (int)strlen(b);
+    if (na > LONGEST || nb > LONGEST)
+        return LONGEST;
+    for (int j = 0; j <= nb; j++)
+        row[j] = j;
+    for (int i = 1; i <= na; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= nb; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+/* A third of the letters may differ. */
+static const char *nearer(const char *name, const char *candidate, const char *nearest)
+{
+    int d = distance(name, candidate);
+    if (d > (int)strlen(candidate) / 3 + 1)
+        return nearest;
+    return !nearest || d < distance(name, nearest) ? candidate : nearest;
+}
+
+static int usage(const pn_program *program)
+{
+    fprintf(stderr, "try %s --help\n", program->name);
+    return 2;
+}
+
+static void print_help(const pn_program *program, const Option *option, int count)
+{
+    printf("usage: %s [options]\n\n"
+           "Trains the network of %s, compiled by pnetc for target %s into %d stage%s.\n\n",
+           program->name, program->source, program->target, program->nstages, program->nstages == 1 ? "" : "s");
+    for (int i = 0; i < count; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "--%s%s%s", option[i].name, option[i].argument ? " " : "",
+                 option[i].argument ? option[i].argument : "");
+        printf("  %-26s %s\n", left, option[i].doc);
+    }
+    printf("\ntransports:");
+    for (int i = 0; i < pn_transport_count; i++)
+        printf("%s %s (%s)", i ? "," : "", pn_transport_table[i]->name, pn_transport_table[i]->doc);
+    printf("\nas compiled: data %s, batch %lld, ", program->data.name, (long long)program->batch);
+    if (program->epochs > 0)
+        printf("%lld epochs", (long long)program->epochs);
+    else
+        printf("%lld steps", (long long)program->steps);
+    printf(", seed %llu\nPN_TIMEOUT in the environment: seconds without progress after which a run is stopped (60; 0: "
+           "never)\n"
+           "exit status: 0 ok, 1 failed, 2 usage\n",
+           (unsigned long long)program->seed);
+}
+
+/* What was printed must have arrived. */
+static int printed(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno));
+    return 1;
+}
+
+static bool parse_count(const char *text, int64_t *to)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || value < 0 || value > INT64_C(1000000000000000))
+        return false;
+    *to = value;
+    return true;
+}
+
+static bool parse_seed(const char *text, uint64_t *to)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno || end == text || *end || strchr(text, '-'))
+        return false;
+    *to = value;
+    return true;
+}
+
+static bool parse_transport(const char *text, const pn_transport **to)
+{
+    const char *near = NULL;
+    for (int i = 0; i < pn_transport_count; i++) {
+        if (strcmp(pn_transport_table[i]->name, text) == 0) {
+            *to = pn_transport_table[i];
+            return true;
+        }
+        near = nearer(text, pn_transport_table[i]->name, near);
+    }
+    fprintf(stderr, "error: unknown transport '%s'", text);
+    if (near)
+        fprintf(stderr, "; did you mean '%s'?", near);
+    fprintf(stderr, "\nthere are:");
+    for (int i = 0; i < pn_transport_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", pn_transport_table[i]->name);
+    fprintf(stderr, "\n");
+    return false;
+}
+
+static bool parse_value(const Option *option, const char *text)
+{
+    switch (option->kind) {
+    case IS_COUNT:
+        if (parse_count(text, option->to))
+            return true;
+        fprintf(stderr, "error: --%s wants a whole number from 0, not '%s'\n", option->name, text);
+        return false;
+    case IS_SEED:
+        if (parse_seed(text, option->to))
+            return true;
+        fprintf(stderr, "error: --%s wants a whole number from 0 to 2^64 - 1, not '%s'\n", option->name, text);
+        return false;
+    case IS_TRANSPORT:
+        return parse_transport(text, option->to);
+    case IS_TEXT:
+        if (*text) {
+            *(const char **)option->to = text;
+            return true;
+        }
+        fprintf(stderr, "error: --%s wants a name, not nothing\n", option->name);
+        return false;
+    default:
+        return false;
+    }
+}
+
+static bool parse_timeout(double *to)
+{
+    const char *text = getenv("PN_TIMEOUT");
+    *to = 60;
+    if (!text || !*text)
+        return true;
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || value < 0) {
+        fprintf(stderr, "error: PN_TIMEOUT wants seconds from 0, not '%s'\n", text);
+        return false;
+    }
+    *to = value;
+    return true;
+}
+
+static const Option *find(const Option *option, int count, const char *name, size_t length)
+{
+    for (int i = 0; i < count; i++)
+        if (strlen(option[i].name) == length && strncmp(option[i].name, name, length) == 0)
+            return &option[i];
+    return NULL;
+}
+
+static void report_unknown(const Option *option, int count, const char *word)
+{
+    char name[64] = "";
+    const char *near = NULL;
+    if (strncmp(word, "--", 2) == 0) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+        for (int i = 0; i < count; i++)
+            near = nearer(name, option[i].name, near);
+    }
+    fprintf(stderr, "error: %s '%s'", word[0] == '-' ? "unknown option" : "unexpected argument", word);
+    if (near)
+        fprintf(stderr, "; did you mean --%s?", near);
+    fprintf(stderr, "\n");
+}
+
+int options_parse(pn_options *options, const pn_program *program, int argc, char **argv)
+{
+    *options = (pn_options){.steps = -1,
+                            .epochs = -1,
+                            .test_every = program->test_every,
+                            .seed = program->seed,
+                            .transport = pn_transport_table[0]};
+    const Option table[] = {
+        {"steps", "N", "minibatches to train; 0: only test", IS_COUNT, &options->steps},
+        {"epochs", "N", "the same, in passes over the training images", IS_COUNT, &options->epochs},
+        {"data", "PATH|NAME", "where the images are, or another source, as digits (built in)", IS_TEXT, &options->data},
+        {"transport", "NAME", "how stages run and talk", IS_TRANSPORT, &options->transport},
+        {"seed", "N", "of initial weights, order of images, dropout", IS_SEED, &options->seed},
+        {"eval-every", "N", "test after each N steps; 0: only at the end", IS_COUNT, &options->test_every},
+        {"metrics", "FILE", "write a line of JSON for each interval and test", IS_TEXT, &options->metrics},
+        {"save", "FILE.safetensors", "write the weights at the end", IS_TEXT, &options->save},
+        {"load", "FILE.safetensors", "start from these weights", IS_TEXT, &options->load},
+        {"report", "FILE", "write what was measured, as JSON: staleness, rings, traffic, times", IS_TEXT,
+         &options->report},
+        {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
+        {"help", NULL, "print this", IS_HELP, NULL},
+        {"version", NULL, "print versions", IS_VERSION, NULL},
+    };
+    const int count = PN_COUNT(table);
+    if (!parse_timeout(&options->timeout))
+        return usage(program);
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *name = word + 2;
+        const Option *option = NULL;
+        if (strcmp(word, "-h") == 0)
+            option = find(table, count, "help", 4);
+        else if (strncmp(word, "--", 2) == 0)
+            option = find(table, count, name, strcspn(name, "="));
+        if (!option) {
+            report_unknown(table, count, word);
+            return usage(program);
+        }
+        const char *value = strchr(word, '=');
+        if (!option->argument && value) {
+            fprintf(stderr, "error: --%s takes no value\n", option->name);
+            return usage(program);
+        }
+        if (option->kind == IS_HELP) {
+            print_help(program, table, count);
+            return printed();
+        }
+        if (option->kind == IS_VERSION) {
+            printf("%s (pnetc %s, target %s: %s)\n", program->name, PN_VERSION, pn_target_name, pn_target_version());
+            return printed();
+        }
+        if (option->kind == IS_FLAG) {
+            *(bool *)option->to = true;
+            continue;
+        }
+        if (value)
+            value++;
+        else if (i + 1 < argc)
+            value = argv[++i];
+        if (!value) {
+            fprintf(stderr, "error: --%s wants a value: --%s %s\n", option->name, option->name, option->argument);
+            return usage(program);
+        }
+        if (!parse_value(option, value))
+            return usage(program);
+    }
+    if (options->steps >= 0 && options->epochs >= 0) {
+        fprintf(stderr, "error: --steps and --epochs say the same thing: give one\n");
+        return usage(program);
+    }
+    return -1;
+}

@@ -1,0 +1,21 @@
+/* options.h: the command line of every generated program. */
+#ifndef PN_OPTIONS_H
+#define PN_OPTIONS_H
+
+#include "rt.h"
+
+typedef struct {
+    int64_t steps, epochs; /* -1: as the program says */
+    int64_t test_every;
+    uint64_t seed;
+    double timeout;                                    /* seconds; from the environment, PN_TIMEOUT */
+    const char *data, *metrics, *save, *load, *report; /* NULL: not given */
+    const pn_transport *transport;
+    bool quiet;
+} pn_options;
+
+/* Fills `options` and returns -1; or says what is to be said and returns the exit code: 0 after --help, --version, 2
+ * usage. */
+int options_parse(pn_options *options, const pn_program *program, int argc, char **argv);
+
+#endif

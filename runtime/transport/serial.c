@@ -1,0 +1,90 @@
+/* One thread runs all stages: the same stage code in one global order, the oracle of every other transport.
+ *
+ * Round after round, each stage does one step if its channels are ready. Data flow fixes every result, so any order of
+ * stages would give the same bits. A round in which no stage can go on is a deadlock of the compiled schedule. */
+#include <string.h>
+
+#include "core/driver.h"
+#include "core/fail.h"
+#include "transport/slots.h"
+
+/* The first channel for which the step would have to wait; NULL: ready. */
+static const pn_channel *missing(const pn_stage *stage, Step step)
+{
+    StepChannels channels = driver_channels(stage, step);
+    for (int i = 0; i < channels.ntakes; i++)
+        if (!slot_full(channels.takes[i], step.n))
+            return channels.takes[i];
+    for (int i = 0; i < channels.ngives; i++)
+        if (slot_full(channels.gives[i], step.n))
+            return channels.gives[i];
+    return NULL;
+}
+
+static void report_deadlock(pn_run *run)
+{
+    char text[sizeof run->error - 64] = "", line[256], wanted[128], doing[64];
+    for (int i = 0; i < run->program->nstages; i++) {
+        pn_stage *stage = &run->stage[i];
+        Step step = driver_next(stage);
+        const pn_channel *channel = missing(stage, step);
+        if (step.action == ACTION_END || !channel)
+            continue;
+        snprintf(line, sizeof line, "\n  stage %d: %s waits for %s", i, driver_describe(step, doing, sizeof doing),
+                 slot_describe(stage, channel, step.n, wanted, sizeof wanted));
+        strncat(text, line, sizeof text - strlen(text) - 1);
+    }
+    fail_record(run, "internal error: no stage can go on%s", text);
+}
+
+static void train(pn_run *run)
+{
+    pn_target_thread();
+    for (bool running = true; running;) {
+        bool moved = false;
+        running = false;
+        for (int i = 0; i < run->program->nstages; i++) {
+            pn_stage *stage = &run->stage[i];
+            Step step = driver_next(stage);
+            if (step.action == ACTION_END)
+                continue;
+            running = true;
+            if (missing(stage, step))
+                continue;
+            if (!driver_step(stage))
+                return;
+            moved = true;
+        }
+        if (running && !moved) {
+            report_deadlock(run);
+            return;
+        }
+    }
+}
+
+/* The verbs never wait: a slot that is not ready contradicts the stage's own list of channels. */
+static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    if (slot_full(channel, n))
+        pn_fail(stage, "internal error: no room for minibatch %lld of %s", (long long)n, channel->name);
+    return slot_begin(channel, n);
+}
+
+static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    if (!slot_full(channel, n))
+        pn_fail(stage, "internal error: minibatch %lld of %s is not there", (long long)n, channel->name);
+    return slot_found(stage, channel, n);
+}
+
+const pn_transport pn_transport_serial = {
+    .name = "serial",
+    .doc = "one thread runs all stages in turn: slow, for comparison",
+    .open = slots_open,
+    .train = train,
+    .close = slots_close,
+    .room = room,
+    .give = slot_give,
+    .take = take,
+    .done = slot_done,
+};

@@ -1,0 +1,12 @@
+#include "rt.h"
+
+#define TRANSPORT(name) extern const pn_transport pn_transport_##name;
+#include "transport/transports.def"
+#undef TRANSPORT
+
+const pn_transport *const pn_transport_table[] = {
+#define TRANSPORT(name) &pn_transport_##name,
+#include "transport/transports.def"
+#undef TRANSPORT
+};
+const int pn_transport_count = PN_COUNT(pn_transport_table);

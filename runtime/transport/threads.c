@@ -1,0 +1,186 @@
+/* A thread for each stage; registers are slots in shared memory, written and read in place.
+ *
+ * Waiting: some thousand pauses while every stage can have a core of its own, then a condition variable of the channel.
+ * A waiter sleeps at most a tick, so that it sees a stopped run soon. Nobody signals unless somebody sleeps. */
+#define _DEFAULT_SOURCE /* the number of cores */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/driver.h"
+#include "core/fail.h"
+#include "transport/slots.h"
+#include "transport/watchdog.h"
+
+enum { SPINS = 2000 };
+
+static void pause_cpu(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static struct timespec in_a_tick(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += WATCHDOG_TICK_MS * 1000000L;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_nsec -= 1000000000L;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Sequential consistency makes this work: either the sleeper's second look finds the change, or who changed the slot
+ * finds the sleeper counted and signals under the lock. */
+static void sleep_until(pn_stage *stage, pn_channel *channel, int64_t n, bool full)
+{
+    struct pn_link *link = channel->link;
+    pthread_mutex_lock(&link->lock);
+    atomic_fetch_add(&link->sleepers, 1);
+    while (slot_full(channel, n) != full && !atomic_load(&stage->run->stop)) {
+        struct timespec until = in_a_tick();
+        pthread_cond_timedwait(&link->changed, &link->lock, &until);
+    }
+    atomic_fetch_sub(&link->sleepers, 1);
+    pthread_mutex_unlock(&link->lock);
+}
+
+static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool full)
+{
+    if (slot_full(channel, n) == full)
+        return;
+    double begin = seconds();
+
+    atomic_store(&stage->waits_number, n);
+    atomic_store(&stage->waits_for, channel);
+    for (int i = 0; i < channel->link->spins && slot_full(channel, n) != full; i++)
+        pause_cpu();
+    if (slot_full(channel, n) != full)
+        sleep_until(stage, channel, n, full);
+    atomic_store(&stage->waits_for, NULL);
+    stage->wait_seconds += seconds() - begin;
+    fail_check(stage);
+}
+
+static void wake(pn_channel *channel)
+{
+    struct pn_link *link = channel->link;
+    if (atomic_load(&link->sleepers) == 0)
+        return;
+    pthread_mutex_lock(&link->lock);
+    pthread_cond_broadcast(&link->changed);
+    pthread_mutex_unlock(&link->lock);
+}
+
+static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    wait_until(stage, channel, n, false);
+    return slot_begin(channel, n);
+}
+
+static void give(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    slot_give(stage, channel, n);
+    wake(channel);
+}
+
+static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    wait_until(stage, channel, n, true);
+    return slot_found(stage, channel, n);
+}
+
+static void done(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    slot_done(stage, channel, n);
+    wake(channel);
+}
+
+/* Spinning costs a stage that has work the core it needs, unless there is a core for each. */
+static void open_links(pn_run *run)
+{
+    slots_open(run);
+    int spins = run->program->nstages <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    for (int i = 0; i < run->program->nregisters; i++) {
+        pn_channel *channel[] = {&run->program->reg[i]->forward, &run->program->reg[i]->gradient,
+                                 &run->program->reg[i]->test};
+        for (int c = 0; c < PN_COUNT(channel); c++)
+            if (channel[c]->link)
+                channel[c]->link->spins = spins;
+    }
+}
+
+/* ---- the threads ---- */
+typedef struct {
+    pn_stage *stage;
+    Watchdog *watchdog;
+    pthread_t thread;
+} Worker;
+
+static void *work(void *argument)
+{
+    Worker *worker = argument;
+    pn_target_thread();
+    while (driver_step(worker->stage))
+        ;
+    watchdog_ended(worker->watchdog);
+    return NULL;
+}
+
+/* SIGINT is for the main thread: a worker's sleep stays undisturbed. */
+static int start(Worker *worker)
+{
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &before);
+    int error = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static void train(pn_run *run)
+{
+    int count = run->program->nstages, started = 0;
+    Worker *worker = pn_alloc((int64_t)sizeof *worker * count);
+    Watchdog watchdog;
+    watchdog_open(&watchdog, run);
+    for (; started < count; started++) {
+        worker[started] = (Worker){.stage = &run->stage[started], .watchdog = &watchdog};
+        int error = start(&worker[started]);
+        if (error) {
+            fail_record(run, "cannot start a thread for stage %d: %s", started, strerror(error));
+            break;
+        }
+    }
+    watchdog_watch(&watchdog, started);
+    for (int i = 0; i < started; i++)
+        pthread_join(worker[i].thread, NULL);
+    watchdog_close(&watchdog);
+}
+
+const pn_transport pn_transport_threads = {
+    .name = "threads",
+    .doc = "a thread a stage, registers in shared memory",
+    .open = open_links,
+    .train = train,
+    .close = slots_close,
+    .room = room,
+    .give = give,
+    .take = take,
+    .done = done,
+};

@@ -1,0 +1,35 @@
+/* The verbs of registers that generated code calls, handed to the transport of the run. */
+#include "rt.h"
+
+/* A program whose stages and channels do not fit is a compiler's error: caught here for every transport. */
+static void check(pn_stage *stage, const pn_channel *channel, int end, int64_t n)
+{
+    if (stage->index != end || channel->area.slots == 0 || n < 0)
+        pn_fail(stage, "internal error: this stage is not an end of %s, which goes from stage %d to stage %d",
+                channel->name, channel->from, channel->to);
+}
+
+void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    check(stage, channel, channel->from, n);
+    return stage->run->transport->room(stage, channel, n);
+}
+
+void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    check(stage, channel, channel->from, n);
+    stage->run->transport->give(stage, channel, n);
+    stage->traffic_bytes += channel->area.bytes;
+}
+
+void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    check(stage, channel, channel->to, n);
+    return stage->run->transport->take(stage, channel, n);
+}
+
+void pn_done(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    check(stage, channel, channel->to, n);
+    stage->run->transport->done(stage, channel, n);
+}
