@@ -37,10 +37,19 @@ const pn_source *pn_source_find(const char *name)
     return NULL;
 }
 
+/* Given by name, or without one at the argument's place. */
 static const pn_arg *find_argument(const pn_choice *choice, const char *key)
 {
+    int place = 0;
+    for (int row = 0; row < PN_COUNT(arguments); row++) {
+        if (strcmp(arguments[row].source, choice->name) != 0)
+            continue;
+        if (strcmp(arguments[row].key, key) == 0)
+            break;
+        place++;
+    }
     for (int i = 0; i < choice->nargs; i++)
-        if (strcmp(choice->arg[i].key, key) == 0)
+        if (choice->arg[i].key ? strcmp(choice->arg[i].key, key) == 0 : i == place)
             return &choice->arg[i];
     return NULL;
 }
