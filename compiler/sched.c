@@ -1,0 +1,271 @@
+/* sched.c: staleness, ring depth, weight versions and register slots of any order, derived from its steps, then proved.
+ *
+ * "Ahead" of a stage is what it has in flight after a forward, less one: warmup of the orders with body F B U.
+ * Slots of the register s -> s+1 follow from the two stages' ahead (largest over the phases):
+ *   the reader lets go after its forward    ahead(s) - ahead(s+1), at least 1: what s gives before s+1 first goes back
+ *   the reader's backward reads the slot    at least also ahead(s+1) + 1, and ahead(s)
+ *   the giver's backward reads the slot     at least also ring(s)
+ * They are an assertion that prove.c then tests. */
+#include "sched.h"
+
+/* The steps of minibatches [first, first + n) under one order. */
+static void phase_steps(Arena *arena, const StageOrder *order, int64_t first, int64_t n, Step **step, int *count,
+                        int *room)
+{
+    int64_t done[STEP_TEST] = {0}; /* per kind, within the phase */
+    for (int64_t turn = 0;; turn++) {
+        /* The first turn is the warm-up. */
+        const int steps = turn == 0 ? order->warmup : order->nbody;
+        bool moved = turn == 0;
+        for (int i = 0; i < steps; i++) {
+            const StepKind kind = turn == 0 ? STEP_FORWARD : order->body[i];
+            if (kind >= STEP_TEST || done[kind] == n)
+                continue;
+            *step = arena_grow(arena, *step, sizeof **step, *count, room);
+            (*step)[(*count)++] = (Step){kind, first + done[kind]++};
+            moved = true;
+        }
+        if (!moved)
+            return;
+    }
+}
+
+Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count)
+{
+    Step *step = NULL;
+    int room = 0;
+    int64_t first = 0;
+    *count = 0;
+    for (int p = 0; p < sched->nphases; p++) {
+        const int64_t left = minibatches - first, wanted = sched->phase[p].choice->minibatches;
+        const int64_t n = wanted == 0 || wanted > left || p + 1 == sched->nphases ? left : wanted;
+        phase_steps(arena, &sched->phase[p].stage[stage], first, n, &step, count, &room);
+        first += n;
+    }
+    return step;
+}
+
+/* Staleness and minibatches in flight of one stage in the steady state, by running its steps alone. */
+static void measure(const StageOrder *order, int *staleness, int *in_flight)
+{
+    const int64_t n = 2 * (int64_t)order->warmup + 2 * MAX_BODY;
+    Arena *arena = arena_new();
+    Step *step = NULL;
+    int count = 0, room = 0;
+    phase_steps(arena, order, 0, n, &step, &count, &room);
+    int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)n);
+    int64_t updates = 0, forwards = 0, backwards = 0, most_stale = 0, most = 1;
+    for (int i = 0; i < count; i++) {
+        const int64_t m = step[i].minibatch;
+        if (step[i].kind == STEP_FORWARD) {
+            updates_at[m] = updates;
+            forwards++;
+            most = forwards - backwards > most ? forwards - backwards : most;
+        } else if (step[i].kind == STEP_BACKWARD) {
+            backwards++;
+            most_stale = updates - updates_at[m] > most_stale ? updates - updates_at[m] : most_stale;
+        } else {
+            updates++;
+        }
+    }
+    *staleness = (int)most_stale;
+    *in_flight = (int)most;
+    arena_free(arena);
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Raises the slots of every register to what one phase needs. */
+static void raise_slots(Sched *sched, const int *in_flight)
+{
+    const Pipe *pipe = sched->pipe;
+    for (int e = 0; e < pipe->nedges; e++) {
+        const Edge *edge = &pipe->edge[e];
+        const int giver = in_flight[edge->from] - 1, reader = in_flight[edge->from + 1] - 1;
+        int slots = most(1, giver - reader);
+        if (edge->kept_consumer)
+            slots = most(slots, most(giver, reader + 1));
+        if (edge->kept_producer)
+            slots = most(slots, most(giver + 1, reader + 1));
+        sched->forward_slots[e] = most(sched->forward_slots[e], slots);
+        if (edge->gradient)
+            sched->gradient_slots[e] = most(sched->gradient_slots[e], giver > 0 ? 2 : 1);
+        sched->test_slots[e] = 2;
+    }
+}
+
+static void make_phase(Arena *arena, Sched *sched, int p)
+{
+    const int nstages = sched->pipe->nstages;
+    const PhaseChoice *choice = &sched->settings->pipeline.phase[p];
+    Phase *phase = &sched->phase[p];
+    phase->choice = choice;
+    phase->stage = arena_alloc(arena, sizeof *phase->stage * (size_t)nstages);
+    phase->staleness = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    int *in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    for (int s = 0; s < nstages; s++) {
+        choice->order->order(s, nstages, &phase->stage[s]);
+        measure(&phase->stage[s], &phase->staleness[s], &in_flight[s]);
+        sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
+        sched->ring[s] = most(sched->ring[s], in_flight[s]);
+        sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
+    }
+    raise_slots(sched, in_flight);
+}
+
+static double stale_fraction(const Sched *sched)
+{
+    double stale = 0, all = 0;
+    for (int s = 0; s < sched->pipe->nstages; s++) {
+        const double params = (double)sched->pipe->stage[s].params;
+        all += params;
+        stale += sched->phase[0].staleness[s] > 0 ? params : 0;
+    }
+    return all > 0 ? stale / all : 0;
+}
+
+/* A copy whose phases are just long enough to fill, run steadily and drain; *minibatches: of all of them. */
+static Sched *shortened(Arena *arena, const Sched *sched, int64_t *minibatches)
+{
+    int ring = 1;
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        ring = most(ring, sched->ring[s]);
+    Sched *copy = arena_alloc(arena, sizeof *copy);
+    *copy = *sched;
+    copy->phase = arena_alloc(arena, sizeof *copy->phase * (size_t)sched->nphases);
+    *minibatches = 0;
+    for (int p = 0; p < sched->nphases; p++) {
+        PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
+        *choice = *sched->phase[p].choice;
+        if (choice->minibatches == 0 || choice->minibatches > ring + MAX_BODY)
+            choice->minibatches = ring + MAX_BODY;
+        *minibatches += choice->minibatches;
+        copy->phase[p] = sched->phase[p];
+        copy->phase[p].choice = choice;
+    }
+    return copy;
+}
+
+/* Runs of several lengths, without a test and with one after each update (evenly chosen ones when there are many steps:
+ * the steady state repeats with every minibatch). */
+static const char *prove(Arena *result, const Sched *sched)
+{
+    enum { STEP_BUDGET = 150000 };
+    Arena *arena = arena_new();
+    int64_t n;
+    const Sched *brief = shortened(arena, sched, &n);
+    const char *wrong = NULL;
+    const int64_t lengths[] = {1, n / 3 + 1, n};
+    for (int i = 0; i < COUNT(lengths) && !wrong; i++)
+        wrong = sched_prove(arena, brief, lengths[i], 0);
+    const int64_t tests = STEP_BUDGET / (3 * n * sched->pipe->nstages);
+    const int64_t every = tests >= n ? 1 : n / (tests + 2) + 1;
+    for (int64_t after = 1; after <= n && !wrong; after += every)
+        wrong = sched_prove(arena, brief, n, after);
+    if (!wrong && every > 1)
+        wrong = sched_prove(arena, brief, n, n);
+    if (wrong) /* outlives the arena of the proof */
+        wrong = arena_printf(result, "%s", wrong);
+    arena_free(arena);
+    return wrong;
+}
+
+Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings)
+{
+    const size_t nstages = (size_t)pipe->nstages, nedges = (size_t)pipe->nedges + 1;
+    Sched *sched = arena_alloc(arena, sizeof *sched);
+    *sched = (Sched){
+        .pipe = pipe,
+        .settings = settings,
+        .nphases = settings->pipeline.nphases,
+        .phase = arena_alloc(arena, sizeof(Phase) * (size_t)settings->pipeline.nphases),
+        .staleness = arena_alloc(arena, sizeof(int) * nstages),
+        .ring = arena_alloc(arena, sizeof(int) * nstages),
+        .versions = arena_alloc(arena, sizeof(int) * nstages),
+        .forward_slots = arena_alloc(arena, sizeof(int) * nedges),
+        .gradient_slots = arena_alloc(arena, sizeof(int) * nedges),
+        .test_slots = arena_alloc(arena, sizeof(int) * nedges),
+    };
+    if (sched->nphases < 1)
+        ICE("schedule: no phase");
+    for (int p = 0; p < sched->nphases; p++)
+        make_phase(arena, sched, p);
+    sched->stale_fraction = stale_fraction(sched);
+    const char *wrong = prove(arena, sched);
+    if (wrong) {
+        const PhaseChoice *choice = &settings->pipeline.phase[sched->nphases - 1];
+        diag_error(diags, P0505, choice->span, "the schedule %s cannot run: %s", choice->preset, wrong);
+        return NULL;
+    }
+    return sched;
+}
+
+void sched_check(const Sched *sched)
+{
+    const Pipe *pipe = sched->pipe;
+    for (int s = 0; s < pipe->nstages; s++) {
+        if (sched->ring[s] < 1 || sched->versions[s] < 1 || sched->staleness[s] < 0)
+            ICE("sched: stage %d: ring %d, versions %d, staleness %d", s, sched->ring[s], sched->versions[s],
+                sched->staleness[s]);
+        for (int p = 0; p < sched->nphases; p++)
+            if (sched->phase[p].staleness[s] > sched->staleness[s] ||
+                sched->phase[p].stage[s].warmup >= sched->ring[s] + 1)
+                ICE("sched: stage %d exceeds its ring in phase %d", s, p);
+    }
+    for (int e = 0; e < pipe->nedges; e++)
+        if (sched->forward_slots[e] < 1 || sched->test_slots[e] < 1 ||
+            (sched->gradient_slots[e] > 0) != pipe->edge[e].gradient)
+            ICE("sched: register %d has %d, %d, %d slots", e, sched->forward_slots[e], sched->gradient_slots[e],
+                sched->test_slots[e]);
+}
+
+static void dump_order(const StageOrder *order, Text *out)
+{
+    static const char letters[] = "FBUT";
+    if (order->warmup > 0)
+        text_printf(out, "%d F, then ", order->warmup);
+    for (int i = 0; i < order->nbody; i++)
+        text_printf(out, "%s%c", i ? " " : "", letters[order->body[i]]);
+}
+
+void sched_dump(const Sched *sched, Text *out)
+{
+    static const char letters[] = "FBUT";
+    enum { SHOWN = 6 };
+    const Pipe *pipe = sched->pipe;
+    text_printf(out, "sched %s: %d phase%s, stale fraction %.2f %%\n", pipe->graph->name, sched->nphases,
+                sched->nphases == 1 ? "" : "s", 100 * sched->stale_fraction);
+    for (int p = 0; p < sched->nphases; p++) {
+        const Phase *phase = &sched->phase[p];
+        text_printf(out, "phase %d: %s (order %s, weights %s), ", p, phase->choice->preset, phase->choice->order->name,
+                    phase->choice->rule->name);
+        if (phase->choice->minibatches > 0)
+            text_printf(out, "%lld minibatches\n", (long long)phase->choice->minibatches);
+        else
+            text_printf(out, "the rest\n");
+        for (int s = 0; s < pipe->nstages; s++) {
+            text_printf(out, "  stage %d: ", s);
+            dump_order(&phase->stage[s], out);
+            text_printf(out, "; staleness %d\n", phase->staleness[s]);
+        }
+    }
+    for (int s = 0; s < pipe->nstages; s++)
+        text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights\n", s, sched->staleness[s],
+                    sched->ring[s], sched->versions[s], sched->versions[s] == 1 ? "" : "s");
+    for (int e = 0; e < pipe->nedges; e++)
+        text_printf(out, "register %s, %d -> %d: slots %d forward, %d gradient, %d test\n",
+                    pipe->graph->node[pipe->edge[e].value].value_name, pipe->edge[e].from, pipe->edge[e].from + 1,
+                    sched->forward_slots[e], sched->gradient_slots[e], sched->test_slots[e]);
+    text_printf(out, "a run of %d minibatches:\n", SHOWN);
+    for (int s = 0; s < pipe->nstages; s++) {
+        int count;
+        const Step *step = sched_steps(out->arena, sched, s, SHOWN, &count);
+        text_printf(out, "  stage %d:", s);
+        for (int i = 0; i < count; i++)
+            text_printf(out, " %c%lld", letters[step[i].kind], (long long)step[i].minibatch);
+        text_printf(out, "\n");
+    }
+}
