@@ -1,5 +1,6 @@
 /* kernels_loss.c: naive losses: sums over classes and samples in order, in double; stored results in f32. */
 #include <math.h>
+#include <stddef.h>
 
 #include "ref/kernels.h"
 
