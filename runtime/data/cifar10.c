@@ -28,8 +28,7 @@ int64_t pn_cifar_read(const char *folder, const char *const *files, int label_by
     int64_t at = 0;
     for (int f = 0; f < nfiles; f++) {
         int64_t records = content[f].count / record;
-        const uint16_t *part = pn_source_labels(path[f], content[f].bytes + label_bytes - 1, record, records, classes);
-        memcpy(label + at, part, (size_t)records * sizeof *label);
+        pn_source_labels(path[f], content[f].bytes + label_bytes - 1, record, records, classes, label + at);
         for (int64_t i = 0; i < records; i++, at++)
             memcpy(image + at * IMAGE, content[f].bytes + i * record + label_bytes, IMAGE);
         pn_file_free(&content[f]);

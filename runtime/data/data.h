@@ -22,6 +22,7 @@ void pn_file_need(char path[PN_PATH], const char *folder, const char *const *nam
 
 /* ---- idx.c ---- */
 typedef struct {
+    pn_file file; /* holds the items */
     const uint8_t *items;
     int64_t dim[3]; /* 1 beyond the rank */
 } pn_idx;
@@ -31,9 +32,9 @@ pn_idx pn_idx_read(const char *path, int rank);
 /* ---- source.c ---- */
 /* Number argument `key` of a choice of a source; its default of sources.def when it is not given. */
 double pn_source_number(const pn_choice *choice, const char *key);
-/* Labels at bytes[0], bytes[stride] .. as numbers, each below classes. */
-const uint16_t *pn_source_labels(const char *path, const uint8_t *bytes, int64_t stride, int64_t count,
-                                 int64_t classes);
+/* Writes labels at bytes[0], bytes[stride] .. of a file, each below classes, to `label`. */
+void pn_source_labels(const char *path, const uint8_t *bytes, int64_t stride, int64_t count, int64_t classes,
+                      uint16_t *label);
 /* Normalisation from the mean and deviation of pixels in 0 .. 1. */
 void pn_source_normalise(pn_dataset *data, int channel, double mean, double deviation);
 /* Ends the program when no folder was given. */

@@ -29,7 +29,7 @@ pn_idx pn_idx_read(const char *path, int rank)
     if (file.count < head)
         pn_fail(NULL, "%s: truncated: the head of an IDX file of %s has %lld bytes, the file %lld", path, what_is(rank),
                 (long long)head, (long long)file.count);
-    pn_idx idx = {.items = file.bytes + head, .dim = {1, 1, 1}};
+    pn_idx idx = {.file = file, .items = file.bytes + head, .dim = {1, 1, 1}};
     int64_t items = 1;
     for (int i = 0; i < rank; i++) {
         idx.dim[i] = big_endian(file.bytes + 4 + 4 * i);

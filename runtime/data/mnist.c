@@ -25,7 +25,10 @@ static int64_t read_pair(const split_files *files, const char *folder, const uin
         pn_fail(NULL, "%s: %lld labels, but %s has %lld images", labels_path, (long long)label.dim[0], images_path,
                 (long long)images.dim[0]);
     *pixels = images.items;
-    *labels = pn_source_labels(labels_path, label.items, 1, label.dim[0], 10);
+    uint16_t *number = pn_alloc(label.dim[0] * (int64_t)sizeof *number);
+    pn_source_labels(labels_path, label.items, 1, label.dim[0], 10, number);
+    pn_file_free(&label.file);
+    *labels = number;
     return images.dim[0];
 }
 

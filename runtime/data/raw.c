@@ -50,7 +50,10 @@ static samples read_part(const char *folder, const char *split, int64_t sample, 
         if (file.count != part.count)
             pn_fail(NULL, "%s: %lld labels, but %s has %lld samples", labels_path, (long long)file.count, path,
                     (long long)part.count);
-        part.labels = pn_source_labels(labels_path, file.bytes, 1, file.count, label->classes);
+        uint16_t *number = pn_alloc(file.count * (int64_t)sizeof *number);
+        pn_source_labels(labels_path, file.bytes, 1, file.count, label->classes, number);
+        pn_file_free(&file);
+        part.labels = number;
     }
     return part;
 }

@@ -65,16 +65,15 @@ double pn_source_number(const pn_choice *choice, const char *key)
     pn_fail(NULL, "internal error: source %s has no argument %s", choice->name, key);
 }
 
-const uint16_t *pn_source_labels(const char *path, const uint8_t *bytes, int64_t stride, int64_t count, int64_t classes)
+void pn_source_labels(const char *path, const uint8_t *bytes, int64_t stride, int64_t count, int64_t classes,
+                      uint16_t *label)
 {
-    uint16_t *label = pn_alloc(count * (int64_t)sizeof *label);
     for (int64_t i = 0; i < count; i++) {
         label[i] = bytes[i * stride];
         if (label[i] >= classes)
             pn_fail(NULL, "%s: label %d of sample %lld is out of range: there are %lld classes", path, label[i],
                     (long long)i, (long long)classes);
     }
-    return label;
 }
 
 void pn_source_normalise(pn_dataset *data, int channel, double mean, double deviation)
