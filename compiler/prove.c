@@ -30,7 +30,7 @@ typedef struct {
     const Sched *sched;
     const Step *const *step;
     const int *count;
-    int64_t minibatches;
+    int64_t minibatches, test_after;
     int nstages;
     Worker *worker;
     const char *wrong;
@@ -110,6 +110,9 @@ static const char *step_error(const Proof *p, int stage, Step step)
     if (m != done[step.kind])
         return arena_printf(p->arena, "stage %d does the %s of minibatch %lld where that of %lld is next", stage,
                             kinds[step.kind], (long long)m, (long long)done[step.kind]);
+    if (m >= p->minibatches && step.kind != STEP_TEST)
+        return arena_printf(p->arena, "stage %d goes on to minibatch %lld of %lld", stage, (long long)m,
+                            (long long)p->minibatches);
     if (step.kind == STEP_BACKWARD && m >= w->forwards)
         return arena_printf(p->arena, "stage %d goes back on minibatch %lld before its forward", stage, (long long)m);
     if (step.kind == STEP_UPDATE && m >= w->backwards)
@@ -181,24 +184,34 @@ static void take_step(Proof *p, int stage, Step step)
     }
 }
 
+/* The next step of a stage: a test as soon as it is due. False: it has done all. */
+static bool next_step(const Proof *p, int stage, Step *step)
+{
+    enum { TEST_BATCHES = 3 }; /* more than a register has test slots */
+    const Worker *w = &p->worker[stage];
+    if (p->test_after > 0 && w->updates == p->test_after && w->tests < TEST_BATCHES) {
+        *step = (Step){STEP_TEST, w->tests};
+        return true;
+    }
+    if (w->at == p->count[stage])
+        return false;
+    *step = p->step[stage][w->at];
+    return true;
+}
+
 /* As far as a stage can go alone; whether it moved. */
 static bool advance(Proof *p, int stage)
 {
     Worker *w = &p->worker[stage];
-    const int from = w->at;
-    while (w->at < p->count[stage]) {
-        const Step step = p->step[stage][w->at];
-        const char *wrong = step_error(p, stage, step);
-        if (wrong) {
-            p->wrong = wrong;
-            return false;
-        }
-        if (wait_of(p, stage, step).what != WAIT_NOTHING)
+    bool moved = false;
+    for (Step step; next_step(p, stage, &step); moved = true) {
+        p->wrong = step_error(p, stage, step);
+        if (p->wrong || wait_of(p, stage, step).what != WAIT_NOTHING)
             break;
         take_step(p, stage, step);
-        w->at++;
+        w->at += step.kind != STEP_TEST;
     }
-    return w->at > from;
+    return moved;
 }
 
 static void run(Proof *p)
@@ -230,10 +243,9 @@ static const char *deadlock(const Proof *p)
     Text text = text_new(p->arena);
     int named = 0;
     for (int s = 0; s < p->nstages; s++) {
-        const Worker *w = &p->worker[s];
-        if (w->at == p->count[s])
+        Step step;
+        if (!next_step(p, s, &step))
             continue;
-        const Step step = p->step[s][w->at];
         const Wait wait = wait_of(p, s, step);
         const Edge *edge = &p->sched->pipe->edge[wait.queue->edge];
         const char *what = step.kind == STEP_BACKWARD ? "the gradient of " : "";
@@ -269,7 +281,7 @@ static const char *unfinished(const Proof *p)
 }
 
 const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *const *step, const int *count,
-                              int64_t minibatches)
+                              int64_t minibatches, int64_t test_after)
 {
     Proof p = {
         .arena = arena,
@@ -277,11 +289,12 @@ const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *cons
         .step = step,
         .count = count,
         .minibatches = minibatches,
+        .test_after = test_after,
         .nstages = sched->pipe->nstages,
         .worker = arena_alloc(arena, sizeof(Worker) * (size_t)sched->pipe->nstages),
     };
-    for (int s = 0; s < p.nstages; s++) /* no stage does more forwards than it has steps */
-        p.worker[s].version = arena_alloc(arena, sizeof(int64_t) * (size_t)(count[s] + 1));
+    for (int s = 0; s < p.nstages; s++)
+        p.worker[s].version = arena_alloc(arena, sizeof(int64_t) * (size_t)(minibatches + 1));
     make_queues(&p);
     run(&p);
     if (!p.wrong)
@@ -289,24 +302,70 @@ const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *cons
     return p.wrong ? p.wrong : unfinished(&p);
 }
 
-const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after)
+/* Proofs of one run without a test, then with one after each of the given updates. */
+static const char *prove_run(Arena *arena, const Sched *sched, int64_t minibatches, const int64_t *after, int nafter)
 {
-    enum { TEST_BATCHES = 3 }; /* more than any register has test slots */
     const int nstages = sched->pipe->nstages;
     const Step **step = arena_alloc(arena, sizeof *step * (size_t)nstages);
     int *count = arena_alloc(arena, sizeof *count * (size_t)nstages);
-    for (int s = 0; s < nstages; s++) {
-        int plain;
-        const Step *from = sched_steps(arena, sched, s, minibatches, &plain);
-        Step *to = arena_alloc(arena, sizeof *to * (size_t)(plain + TEST_BATCHES));
-        int64_t updates = 0;
-        for (int i = 0; i < plain; i++) {
-            to[count[s]++] = from[i];
-            if (from[i].kind == STEP_UPDATE && ++updates == test_after)
-                for (int t = 0; t < TEST_BATCHES; t++)
-                    to[count[s]++] = (Step){STEP_TEST, t};
-        }
-        step[s] = to;
+    for (int s = 0; s < nstages; s++)
+        step[s] = sched_steps(arena, sched, s, minibatches, &count[s]);
+    const char *wrong = NULL;
+    for (int i = 0; i < nafter && !wrong; i++)
+        wrong = sched_prove_steps(arena, sched, step, count, minibatches, after[i]);
+    return wrong;
+}
+
+const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after)
+{
+    return prove_run(arena, sched, minibatches, &test_after, 1);
+}
+
+/* A copy whose phases are just long enough to fill, run steadily and drain; *minibatches: of all of them. */
+static Sched *shortened(Arena *arena, const Sched *sched, int64_t *minibatches)
+{
+    int ring = 1;
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        ring = sched->ring[s] > ring ? sched->ring[s] : ring;
+    Sched *copy = arena_alloc(arena, sizeof *copy);
+    *copy = *sched;
+    copy->phase = arena_alloc(arena, sizeof *copy->phase * (size_t)sched->nphases);
+    *minibatches = 0;
+    for (int p = 0; p < sched->nphases; p++) {
+        PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
+        *choice = *sched->phase[p].choice;
+        if (choice->minibatches == 0 || choice->minibatches > ring + MAX_BODY)
+            choice->minibatches = ring + MAX_BODY;
+        *minibatches += choice->minibatches;
+        copy->phase[p] = sched->phase[p];
+        copy->phase[p].choice = choice;
     }
-    return sched_prove_steps(arena, sched, step, count, minibatches);
+    return copy;
+}
+
+const char *sched_prove_all(Arena *arena, const Sched *sched)
+{
+    /* Every update gets its test where that many steps suffice, else evenly chosen ones, the first and the last: the
+     * steady state repeats with every minibatch. */
+    enum { STEP_BUDGET = 60000 };
+    Arena *scratch = arena_new();
+    int64_t n;
+    const Sched *brief = shortened(scratch, sched, &n);
+    const int64_t affordable = STEP_BUDGET / (3 * n * sched->pipe->nstages);
+    const int64_t every = affordable >= n ? 1 : n / (affordable + 2) + 1;
+    VEC(int64_t) after = {0};
+    *vec_push(scratch, &after) = 0;
+    for (int64_t m = 1; m <= n; m += every)
+        *vec_push(scratch, &after) = m;
+    *vec_push(scratch, &after) = n;
+
+    const char *wrong = sched_prove(scratch, brief, 1, 1);
+    if (!wrong)
+        wrong = sched_prove(scratch, brief, n / 3 + 1, 0);
+    if (!wrong)
+        wrong = prove_run(scratch, brief, n, after.at, after.count);
+    if (wrong) /* outlives the arena of the proof */
+        wrong = arena_printf(arena, "%s", wrong);
+    arena_free(scratch);
+    return wrong;
 }

@@ -46,10 +46,9 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
 }
 
 /* Staleness and minibatches in flight of one stage in the steady state, by running its steps alone. */
-static void measure(const StageOrder *order, int *staleness, int *in_flight)
+static void measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight)
 {
     const int64_t n = 2 * (int64_t)order->warmup + 2 * MAX_BODY;
-    Arena *arena = arena_new();
     Step *step = NULL;
     int count = 0, room = 0;
     phase_steps(arena, order, 0, n, &step, &count, &room);
@@ -70,7 +69,6 @@ static void measure(const StageOrder *order, int *staleness, int *in_flight)
     }
     *staleness = (int)most_stale;
     *in_flight = (int)most;
-    arena_free(arena);
 }
 
 static int most(int a, int b)
@@ -106,13 +104,15 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     phase->stage = arena_alloc(arena, sizeof *phase->stage * (size_t)nstages);
     phase->staleness = arena_alloc(arena, sizeof(int) * (size_t)nstages);
     int *in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
         choice->order->order(s, nstages, &phase->stage[s]);
-        measure(&phase->stage[s], &phase->staleness[s], &in_flight[s]);
+        measure(scratch, &phase->stage[s], &phase->staleness[s], &in_flight[s]);
         sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
         sched->ring[s] = most(sched->ring[s], in_flight[s]);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
     }
+    arena_free(scratch);
     raise_slots(sched, in_flight);
 }
 
@@ -125,52 +125,6 @@ static double stale_fraction(const Sched *sched)
         stale += sched->phase[0].staleness[s] > 0 ? params : 0;
     }
     return all > 0 ? stale / all : 0;
-}
-
-/* A copy whose phases are just long enough to fill, run steadily and drain; *minibatches: of all of them. */
-static Sched *shortened(Arena *arena, const Sched *sched, int64_t *minibatches)
-{
-    int ring = 1;
-    for (int s = 0; s < sched->pipe->nstages; s++)
-        ring = most(ring, sched->ring[s]);
-    Sched *copy = arena_alloc(arena, sizeof *copy);
-    *copy = *sched;
-    copy->phase = arena_alloc(arena, sizeof *copy->phase * (size_t)sched->nphases);
-    *minibatches = 0;
-    for (int p = 0; p < sched->nphases; p++) {
-        PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
-        *choice = *sched->phase[p].choice;
-        if (choice->minibatches == 0 || choice->minibatches > ring + MAX_BODY)
-            choice->minibatches = ring + MAX_BODY;
-        *minibatches += choice->minibatches;
-        copy->phase[p] = sched->phase[p];
-        copy->phase[p].choice = choice;
-    }
-    return copy;
-}
-
-/* Runs of several lengths, without a test and with one after each update (evenly chosen ones when there are many steps:
- * the steady state repeats with every minibatch). */
-static const char *prove(Arena *result, const Sched *sched)
-{
-    enum { STEP_BUDGET = 150000 };
-    Arena *arena = arena_new();
-    int64_t n;
-    const Sched *brief = shortened(arena, sched, &n);
-    const char *wrong = NULL;
-    const int64_t lengths[] = {1, n / 3 + 1, n};
-    for (int i = 0; i < COUNT(lengths) && !wrong; i++)
-        wrong = sched_prove(arena, brief, lengths[i], 0);
-    const int64_t tests = STEP_BUDGET / (3 * n * sched->pipe->nstages);
-    const int64_t every = tests >= n ? 1 : n / (tests + 2) + 1;
-    for (int64_t after = 1; after <= n && !wrong; after += every)
-        wrong = sched_prove(arena, brief, n, after);
-    if (!wrong && every > 1)
-        wrong = sched_prove(arena, brief, n, n);
-    if (wrong) /* outlives the arena of the proof */
-        wrong = arena_printf(result, "%s", wrong);
-    arena_free(arena);
-    return wrong;
 }
 
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings)
@@ -194,7 +148,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         make_phase(arena, sched, p);
     sched->stale_fraction = stale_fraction(sched);
-    const char *wrong = prove(arena, sched);
+    const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {
         const PhaseChoice *choice = &settings->pipeline.phase[sched->nphases - 1];
         diag_error(diags, P0505, choice->span, "the schedule %s cannot run: %s", choice->preset, wrong);

@@ -45,8 +45,10 @@ void sched_dump(const Sched *sched, Text *out);
 /* prove.c: runs all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none) under the slots of
  * `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
 const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after);
-/* The same for given steps: step[s][0..count[s]) of each stage. A TEST step's .minibatch is the number of a test batch. */
+/* The same for given steps: step[s][0..count[s]) of each stage. */
 const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *const *step, const int *count,
-                              int64_t minibatches);
+                              int64_t minibatches, int64_t test_after);
+/* Runs of several lengths, long enough that longer ones only repeat, without a test and with one after each update. */
+const char *sched_prove_all(Arena *arena, const Sched *sched);
 
 #endif
