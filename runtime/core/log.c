@@ -41,12 +41,18 @@ void log_open(pn_log *log, pn_run *run, bool quiet, const char *metrics_path)
         pn_fail(NULL, "cannot write %s: %s", metrics_path, strerror(errno));
 }
 
-void log_close(pn_log *log)
+bool log_close(pn_log *log)
 {
     pthread_mutex_destroy(&log->lock);
-    if (log->metrics && fclose(log->metrics) != 0)
-        pn_fail(NULL, "cannot write %s: %s", log->metrics_path, strerror(errno));
+    if (!log->metrics)
+        return true;
+    bool good = !ferror(log->metrics);
+    if (fclose(log->metrics) != 0)
+        good = false;
+    if (!good)
+        fprintf(stderr, "error: %s is not complete\n", log->metrics_path);
     log->metrics = NULL;
+    return good;
 }
 
 static double epoch_of(const pn_run *run, int64_t step)

@@ -48,7 +48,7 @@ struct pn_log {
 
 /* log.c */
 void log_open(pn_log *log, pn_run *run, bool quiet, const char *metrics_path);
-void log_close(pn_log *log); /* ends the program when a line of metrics could not be written */
+bool log_close(pn_log *log); /* false: a line of metrics could not be written, and that has been said */
 double log_clock(void);      /* seconds, monotonic */
 
 /* progress.c */

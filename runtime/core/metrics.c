@@ -1,6 +1,7 @@
 /* JSON lines for --metrics: one for each interval and one for each test, written out at once. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>

@@ -2,6 +2,7 @@
  * interval elsewhere, and the last line, which scripts may rely on. */
 #include <string.h>
 
+#include "core/interrupt.h"
 #include "core/log.h"
 
 static void format_bytes(int64_t bytes, char *text, size_t size)
@@ -141,7 +142,7 @@ static void print_test(const TestResult *result)
 /* The test at the very end is told by the last line alone. */
 void progress_test(pn_log *log, const TestResult *result)
 {
-    if (log->quiet || result->step >= log->run->steps)
+    if (log->quiet || result->step >= interrupt_steps(log->run))
         return;
     progress_clear(log);
     printf("step %lld  ", (long long)result->step);

@@ -1,0 +1,174 @@
+/* pn_main: the life of a generated program, from its options to its last line. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/choices.h"
+#include "core/driver.h"
+#include "core/file.h"
+#include "core/interrupt.h"
+#include "core/log.h"
+#include "core/options.h"
+#include "core/report.h"
+#include "core/stage.h"
+#include "core/weights.h"
+
+/* --data is a path for the program's own source, or the name of another source. */
+static void open_data(pn_run *run, const pn_options *options)
+{
+    const pn_program *program = run->program;
+    pn_choice choice = program->data;
+    const char *path = options->data;
+    if (path && pn_source_find(path)) {
+        if (strcmp(path, choice.name) != 0)
+            choice = (pn_choice){.name = path};
+        path = NULL;
+    }
+    const pn_source *source = pn_source_find(choice.name);
+    if (!source)
+        pn_fail(NULL, "this runtime has no data source '%s'", choice.name);
+    run->data = pn_alloc((int64_t)sizeof *run->data);
+    source->open(run->data, program, &choice, path, run->seed);
+    if (run->data->train_count < program->batch)
+        pn_fail(NULL, "a batch of %lld images, and only %lld to train on (%s)", (long long)program->batch,
+                (long long)run->data->train_count, run->data->what);
+}
+
+static int64_t count_steps(const pn_run *run, const pn_options *options)
+{
+    const pn_program *program = run->program;
+    if (options->steps >= 0)
+        return options->steps;
+    int64_t epochs = options->epochs >= 0 ? options->epochs : program->epochs;
+    if (options->epochs < 0 && epochs == 0)
+        return program->steps;
+    int64_t batches = run->data->train_count / program->batch;
+    if (epochs > INT64_MAX / 4 / batches)
+        pn_fail(NULL, "%lld epochs are too many", (long long)epochs);
+    return epochs * batches;
+}
+
+/* Operations are created stage after stage: a register hands the layout of its value on to the next one. An error in
+ * here unwinds to here. */
+static bool init_stages(pn_run *run)
+{
+    for (int i = 0; i < run->program->nstages; i++) {
+        pn_stage *stage = &run->stage[i];
+        stage_open(run, i);
+        if (setjmp(stage->escape))
+            return false;
+        stage->def->init(stage);
+    }
+    for (int i = 0; i < run->program->nstages; i++) {
+        pn_stage *stage = &run->stage[i];
+        if (stage->scratch_bytes > 0)
+            stage->scratch = pn_alloc(stage->scratch_bytes);
+        if (setjmp(stage->escape))
+            return false;
+        pn_target_prepare(stage);
+    }
+    return true;
+}
+
+static void probe(const char *path)
+{
+    const char *error = path ? file_probe(path) : NULL;
+    if (error)
+        pn_fail(NULL, "cannot write %s: %s", path, error);
+}
+
+static bool train(pn_run *run)
+{
+    run->transport->open(run);
+    interrupt_install(run);
+    run->transport->train(run);
+    interrupt_remove();
+    run->transport->close(run);
+    return !atomic_load(&run->stop);
+}
+
+static int failed(pn_run *run)
+{
+    if (run->log)
+        progress_clear(run->log);
+    fflush(stdout);
+    fprintf(stderr, "error: %s\n", run->error);
+    return 1;
+}
+
+/* After the run each file is tried, whatever became of the others. */
+static bool write_files(pn_run *run, const pn_options *options)
+{
+    bool good = true;
+    if (options->save) {
+        char *error = weights_save(run, options->save);
+        if (error)
+            fprintf(stderr, "error: %s\n", error);
+        else if (!options->quiet)
+            printf("saved the weights after %lld steps to %s\n", (long long)run->stage[0].updates, options->save);
+        good = good && !error;
+        free(error);
+    }
+    if (options->report) {
+        const char *error = report_write(run, run->log, options->report);
+        if (error)
+            fprintf(stderr, "error: cannot write %s: %s\n", options->report, error);
+        good = good && !error;
+    }
+    return good;
+}
+
+static int finish(pn_run *run, const pn_options *options)
+{
+    progress_clear(run->log);
+    if (run->stage[0].updates < run->steps)
+        printf("interrupted after %lld of %lld steps\n", (long long)run->stage[0].updates, (long long)run->steps);
+    bool good = write_files(run, options);
+    progress_last_line(run->log);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
+        good = false;
+    }
+    if (!log_close(run->log))
+        good = false;
+    return good ? 0 : 1;
+}
+
+int pn_main(const pn_program *program, int argc, char **argv)
+{
+    pn_options options;
+    int code = options_parse(&options, program, argc, argv);
+    if (code >= 0)
+        return code;
+    pn_run *run = pn_alloc((int64_t)sizeof *run);
+    run->program = program;
+    run->stage = pn_alloc((int64_t)sizeof *run->stage * program->nstages);
+    run->transport = options.transport;
+    run->seed = options.seed;
+    run->test_every = options.test_every;
+    run->timeout = options.timeout;
+    probe(options.save);
+    probe(options.report);
+
+    open_data(run, &options);
+    run->steps = count_steps(run, &options);
+    pn_recipe recipe;
+    recipe_resolve(&recipe, program, run->steps);
+    run->recipe = &recipe;
+
+    pn_target_thread();
+    if (!init_stages(run))
+        return failed(run);
+    if (options.load)
+        weights_load(run, options.load);
+    else
+        weights_initial(run);
+
+    pn_log log;
+    log_open(&log, run, options.quiet, options.metrics);
+    run->log = &log;
+    progress_begin(&log);
+    if (!train(run))
+        return failed(run);
+    return finish(run, &options);
+}

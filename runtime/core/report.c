@@ -1,0 +1,59 @@
+#include "core/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "core/file.h"
+
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* staleness: the most of the stage's own updates seen between a minibatch's forward and its backward. ring: the most
+ * minibatches between them at a time. */
+static json_t *stage_report(const pn_stage *stage)
+{
+    double mean = stage->backwards > 0 ? (double)stage->staleness_sum / (double)stage->backwards : 0;
+    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o}", "stage", stage->index, "staleness",
+                     (json_int_t)stage->staleness_most, "staleness_mean", real(mean), "ring",
+                     (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
+                     "scratch_bytes", (json_int_t)stage->scratch_bytes, "busy_seconds", real(stage->busy_seconds),
+                     "wait_seconds", real(stage->wait_seconds));
+}
+
+static json_t *run_report(const pn_run *run, const pn_log *log)
+{
+    int64_t steps = run->stage[0].updates, traffic = 0, bytes = 0;
+    json_t *stages = json_array();
+    for (int i = 0; i < run->program->nstages; i++) {
+        json_array_append_new(stages, stage_report(&run->stage[i]));
+        traffic += run->stage[i].traffic_bytes;
+        bytes += run->stage[i].def->static_bytes;
+    }
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "network", run->program->name, "target",
+                     pn_target_name, "transport", run->transport->name, "stages", stages, "steps", (json_int_t)steps,
+                     "traffic_bytes", (json_int_t)(steps > 0 ? traffic / steps : 0), "static_bytes", (json_int_t)bytes,
+                     "seconds", real(log_clock() - log->begun), "images_per_second", real(log->images_per_second),
+                     "test_accuracy", log->result.accuracy < 0 ? json_null() : real(log->result.accuracy), "test_loss",
+                     log->result.count > 0 ? real(log->result.loss) : json_null());
+}
+
+const char *report_write(const pn_run *run, const pn_log *log, const char *path)
+{
+    json_t *report = run_report(run, log);
+    char *text = report ? json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(report);
+    if (!text)
+        return "out of memory";
+    NewFile file;
+    const char *error = file_begin(&file, path);
+    if (!error) {
+        fprintf(file.stream, "%s\n", text);
+        error = file_end(&file);
+    }
+    free(text);
+    return error;
+}
