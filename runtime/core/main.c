@@ -13,27 +13,6 @@
 #include "core/stage.h"
 #include "core/weights.h"
 
-/* --data is a path for the program's own source, or the name of another source. */
-static void open_data(pn_run *run, const pn_options *options)
-{
-    const pn_program *program = run->program;
-    pn_choice choice = program->data;
-    const char *path = options->data;
-    if (path && pn_source_find(path)) {
-        if (strcmp(path, choice.name) != 0)
-            choice = (pn_choice){.name = path};
-        path = NULL;
-    }
-    const pn_source *source = pn_source_find(choice.name);
-    if (!source)
-        pn_fail(NULL, "this runtime has no data source '%s'", choice.name);
-    run->data = pn_alloc((int64_t)sizeof *run->data);
-    source->open(run->data, program, &choice, path, run->seed);
-    if (run->data->train_count < program->batch)
-        pn_fail(NULL, "a batch of %lld images, and only %lld to train on (%s)", (long long)program->batch,
-                (long long)run->data->train_count, run->data->what);
-}
-
 static int64_t count_steps(const pn_run *run, const pn_options *options)
 {
     const pn_program *program = run->program;
@@ -48,24 +27,29 @@ static int64_t count_steps(const pn_run *run, const pn_options *options)
     return epochs * batches;
 }
 
-/* Operations are created stage after stage: a register hands the layout of its value on to the next one. An error in
- * here unwinds to here. */
+/* An error in a stage's code unwinds to here. */
+static bool guarded(pn_stage *stage, void (*action)(pn_stage *stage))
+{
+    if (setjmp(stage->escape))
+        return false;
+    action(stage);
+    return true;
+}
+
+/* Operations are created stage after stage: a register hands the layout of its value on to the next one. */
 static bool init_stages(pn_run *run)
 {
     for (int i = 0; i < run->program->nstages; i++) {
-        pn_stage *stage = &run->stage[i];
         stage_open(run, i);
-        if (setjmp(stage->escape))
+        if (!guarded(&run->stage[i], run->stage[i].def->init))
             return false;
-        stage->def->init(stage);
     }
     for (int i = 0; i < run->program->nstages; i++) {
         pn_stage *stage = &run->stage[i];
         if (stage->scratch_bytes > 0)
             stage->scratch = pn_alloc(stage->scratch_bytes);
-        if (setjmp(stage->escape))
+        if (!guarded(stage, pn_target_prepare))
             return false;
-        pn_target_prepare(stage);
     }
     return true;
 }
@@ -150,7 +134,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     probe(options.save);
     probe(options.report);
 
-    open_data(run, &options);
+    pn_data_open(run, options.data);
     run->steps = count_steps(run, &options);
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
