@@ -17,7 +17,8 @@ say        = $(if $(filter 1,$(V)),,@printf '  %-8s %s\n' $(1) $(2))
 
 WARN      := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 STANDARD  := -std=c11 -D_POSIX_C_SOURCE=200809L
-INCLUDE   := -Icompiler -Iruntime -I$(B)/gen
+# -iquote: compiler/sched.h must not stand in for <sched.h>, which pthread.h reads
+INCLUDE   := -iquote compiler -iquote runtime -I$(B)/gen
 CFLAGS    ?= -g
 BASE      := $(STANDARD) $(INCLUDE) $(OPTIMISE) -ffp-contract=off -pthread $(CFLAGS) $(SANITIZE)
 COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
