@@ -1,0 +1,130 @@
+/* cpu.h: private to the oneDNN kernels.
+ *
+ * Layouts. Each pn_tensor gets one layout, for its value, gradient, partial and test copy: chosen by the op that writes
+ * it (what the library likes best, if the planned areas hold it), plain otherwise. Padded lanes hold zeros, always. A
+ * register carries its producer's layout to the next stage (pn_register). Choices depend on shapes only, never on the
+ * cut.
+ *
+ * Banks and calls. Nothing is made in the loop: a bank holds a dnnl_memory for every slot a pointer may name, and a
+ * call is a primitive with its ports. A port whose bank has another layout than the primitive wants goes through a copy
+ * in the stage's scratch: a reorder before (reads) or after (writes). Calls without a primitive give hand-written
+ * kernels the same ports. Scratch holds nothing between calls. */
+#ifndef PN_CPU_CPU_H
+#define PN_CPU_CPU_H
+
+#include "dnn.h"
+#include "rt.h"
+
+struct pn_layout {
+    dnn_layout stored, plain; /* of the same logical dimensions */
+    dnnl_engine_t engine;
+    int64_t bytes, floats; /* of stored */
+    bool is_plain, padded;
+};
+
+/* stage->target */
+typedef struct cpu_call cpu_call;
+typedef struct {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    cpu_call *calls; /* all of the stage: their scratch is bound when it exists */
+} cpu_stage;
+/* Makes the state at the first call; every init begins with it (one OpenMP thread from then on). */
+cpu_stage *cpu_open(pn_stage *stage);
+
+/* ---- layout.c ---- */
+/* Of a tensor that is read: what its writer chose, here or in the stage that gives the register; plain for
+ * inputs. */
+const pn_layout *cpu_layout(pn_stage *stage, pn_tensor *tensor);
+/* Of a tensor that is written: `wanted` if the areas hold it, else plain. */
+const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wanted);
+/* The same for a parameter, whose logical dimensions the op knows (groups split, features as channels and rows). */
+const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, const int64_t *dim, dnn_layout wanted);
+int64_t cpu_elements(const pn_tensor *tensor);
+
+/* ---- call.c ---- */
+enum { CPU_RANGES = 4, CPU_PORTS = 4 };
+typedef struct {
+    const char *what; /* "x": for messages */
+    dnn_layout layout;
+    int64_t bytes;
+    struct {
+        char *base;
+        int64_t stride;
+        int count;
+        dnnl_memory_t *memory; /* [count] */
+    } range[CPU_RANGES];
+    int nranges;
+} cpu_bank;
+void cpu_bank_add(cpu_bank *bank, pn_stage *stage, const pn_area *area);
+/* All areas of a tensor, seen in `layout`. */
+void cpu_bank_tensor(cpu_bank *bank, pn_stage *stage, const char *what, const pn_tensor *tensor, dnn_layout layout);
+/* All versions of a parameter and its gradient. */
+void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_param *param, dnn_layout layout);
+
+typedef struct {
+    dnnl_primitive_t run;
+    dnn_layout scratch;
+    dnnl_memory_t scratchpad; /* NULL: needs none */
+} cpu_primitive;
+typedef struct {
+    const cpu_bank *bank;
+    int argument; /* DNNL_ARG_... */
+    bool writes;
+    cpu_primitive reorder; /* run NULL: the slot itself */
+    dnn_layout wants;
+    int64_t offset; /* of the copy in the scratch */
+    void *at;
+    dnnl_memory_t copy;
+} cpu_port;
+struct cpu_call {
+    pn_stage *stage;
+    const char *name;
+    cpu_primitive main; /* run NULL: none */
+    cpu_port port[CPU_PORTS];
+    int nports;
+    int64_t copies; /* bytes of all ports' copies; the scratchpad follows */
+    cpu_call *next;
+};
+void cpu_call_open(cpu_call *call, pn_stage *stage, const char *name);
+void cpu_call_port(cpu_call *call, const cpu_bank *bank, int argument, dnn_layout wants, bool writes);
+void cpu_call_close(cpu_call *call,
+                    dnnl_primitive_desc_t descriptor); /* NULL: a hand-written kernel works on the ports */
+/* Pointers in the order of the ports. */
+void cpu_run(const cpu_call *call, const void *const *pointer);
+/* For hand-written kernels: where to read and write, `at` per port; cpu_leave moves what was written to its slot. */
+void cpu_enter(const cpu_call *call, const void *const *pointer, void **at);
+void cpu_leave(const cpu_call *call, const void *const *pointer);
+
+/* A transfer between two banks of the same logical dimensions: a copy or one reorder. */
+void cpu_transfer_init(cpu_call *call, pn_stage *stage, const char *name, const cpu_bank *from, const cpu_bank *to);
+void cpu_transfer(const cpu_call *call, const float *from, float *to);
+
+/* Warns, once for an op and pass, of an implementation that nobody would choose. */
+bool cpu_is_slow(dnnl_primitive_desc_t descriptor);
+void cpu_warn_if_slow(const char *name, const char *pass, dnnl_primitive_desc_t descriptor);
+
+/* ---- an initialised operation: which fields are used is each file's business ---- */
+struct pn_op {
+    pn_stage *stage;
+    const char *name;
+    union {
+        pn_conv_def conv;
+        pn_linear_def linear;
+        pn_pool_def pool;
+        pn_pointwise_def pointwise;
+        pn_add_def add;
+        pn_concat_def concat;
+        pn_flatten_def flatten;
+        pn_dropout_def dropout;
+        pn_loss_def loss;
+    } def;
+    int64_t floats; /* stored, of y */
+    cpu_bank x, y, w, b, argmax;
+    cpu_call forward, test, backward_data, backward_weights;
+    cpu_bank *part; /* concat: each input, and its place in y */
+    cpu_call *put, *get;
+};
+pn_op *cpu_op(pn_stage *stage, const char *name);
+
+#endif

@@ -1,0 +1,122 @@
+/* layout.c: which physical layout a tensor or a parameter has; see cpu.h for the rules. Everything here happens in
+ * inits. */
+#include "cpu.h"
+
+#include <string.h>
+
+cpu_stage *cpu_open(pn_stage *stage)
+{
+    dnn_single_thread();
+    if (!stage->target) {
+        cpu_stage *made = pn_alloc(sizeof *made);
+        dnn_need(dnnl_engine_create(&made->engine, dnnl_cpu, 0), "engine");
+        dnn_need(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags), "stream");
+        stage->target = made;
+    }
+    return stage->target;
+}
+
+int64_t cpu_elements(const pn_tensor *tensor)
+{
+    int64_t n = 1;
+    for (int i = 0; i < tensor->rank; i++)
+        n *= tensor->dim[i];
+    return n;
+}
+
+static pn_layout *layout_new(pn_stage *stage, int rank, const int64_t *dim, dnn_layout stored)
+{
+    pn_layout *made = pn_alloc(sizeof *made);
+    made->plain = dnn_plain(rank, dim);
+    made->stored = stored ? stored : made->plain;
+    made->is_plain = dnn_same(made->stored, made->plain);
+    made->padded = dnn_padded(made->stored);
+    made->bytes = dnn_bytes(made->stored);
+    made->floats = made->bytes / (int64_t)sizeof(float);
+    made->engine = cpu_open(stage)->engine;
+    return made;
+}
+
+const pn_layout *cpu_layout(pn_stage *stage, pn_tensor *tensor)
+{
+    if (!tensor->layout)
+        tensor->layout = layout_new(stage, tensor->rank, tensor->dim, NULL);
+    return tensor->layout;
+}
+
+static bool holds(const pn_area *area, int64_t bytes)
+{
+    return !area->memory || area->bytes >= bytes;
+}
+
+const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wanted)
+{
+    const int64_t bytes = dnn_bytes(wanted);
+    const bool fits = holds(&tensor->value, bytes) && holds(&tensor->gradient, bytes) &&
+                      holds(&tensor->partial, bytes) && holds(&tensor->test, bytes);
+    tensor->layout = layout_new(stage, tensor->rank, tensor->dim, fits ? wanted : NULL);
+    return tensor->layout;
+}
+
+const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, const int64_t *dim, dnn_layout wanted)
+{
+    const bool fits = dnn_bytes(wanted) <= param->room * (int64_t)sizeof(float);
+    param->layout = layout_new(stage, rank, dim, fits ? wanted : NULL);
+    return param->layout;
+}
+
+int64_t pn_tensor_floats(const pn_tensor *t)
+{
+    return t->layout ? t->layout->floats : cpu_elements(t);
+}
+
+static void convert(dnnl_engine_t engine, dnn_layout from, const float *source, dnn_layout to, float *result)
+{
+    dnn_single_thread();
+    dnnl_primitive_desc_t descriptor = dnn_reorder(engine, from, to);
+    if (!descriptor)
+        pn_fail(NULL, "internal error: oneDNN has no reorder of a parameter");
+    dnnl_primitive_t reorder;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arg[3] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}, {DNNL_ARG_SCRATCHPAD, NULL}};
+    const dnn_layout pad = dnn_wants(descriptor, dnnl_query_scratchpad_md);
+    dnn_need(dnnl_primitive_create(&reorder, descriptor), "reorder");
+    dnn_need(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
+    dnn_need(dnnl_memory_create(&arg[0].memory, from, engine, (float *)source), "memory");
+    dnn_need(dnnl_memory_create(&arg[1].memory, to, engine, result), "memory");
+    dnn_need(dnnl_memory_create(&arg[2].memory, pad, engine, DNNL_MEMORY_ALLOCATE), "memory");
+    dnn_need(dnnl_primitive_execute(reorder, stream, 3, arg), "reorder");
+    dnn_need(dnnl_stream_wait(stream), "reorder");
+    for (int i = 0; i < 3; i++)
+        dnn_need(dnnl_memory_destroy(arg[i].memory), "memory");
+    dnn_need(dnnl_stream_destroy(stream), "stream");
+    dnn_need(dnnl_primitive_destroy(reorder), "reorder");
+    dnn_need(dnnl_primitive_desc_destroy(descriptor), "reorder");
+}
+
+static size_t plain_bytes(const pn_param *param)
+{
+    int64_t n = sizeof(float);
+    for (int i = 0; i < param->rank; i++)
+        n *= param->dim[i];
+    return (size_t)n;
+}
+
+void pn_param_to_plain(const pn_param *param, const float *stored, float *plain)
+{
+    const pn_layout *layout = param->layout;
+    if (!layout || layout->is_plain)
+        memcpy(plain, stored, plain_bytes(param));
+    else
+        convert(layout->engine, layout->stored, stored, layout->plain, plain);
+}
+
+void pn_param_from_plain(const pn_param *param, const float *plain, float *stored)
+{
+    const pn_layout *layout = param->layout;
+    memset(stored, 0, (size_t)param->room * sizeof *stored);
+    if (!layout || layout->is_plain)
+        memcpy(stored, plain, plain_bytes(param));
+    else
+        convert(layout->engine, layout->plain, plain, layout->stored, stored);
+}
