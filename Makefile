@@ -59,7 +59,8 @@ $(B)/pnetc: $(B)/obj/compiler/main.o $(B)/lib/libpnetc.a
 $(B)/lib/libpnetc.a: $(compiler_o)
 $(B)/lib/libpn_core.a: $(call obj,$(core_c))
 $(B)/lib/libpn_ref.a: $(call obj,$(ref_c))
-$(B)/lib/libpn_cpu.a: $(call obj,$(cpu_c))
+# Losses and dropout are the naive kernels, on every target.
+$(B)/lib/libpn_cpu.a: $(call obj,$(cpu_c) $(wildcard runtime/ref/kernels*.c))
 $(B)/lib/%.a:
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
