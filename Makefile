@@ -93,7 +93,7 @@ units: $(units)
 $(B)/obj/tests/%.o: tests/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(BASE) -Itests $(WARN) -MMD -MP -c -o $@ $<
-$(B)/tests/rt_cpu%: $(B)/obj/tests/unit/rt_cpu%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_cpu.a $(call obj,$(wildcard runtime/ref/kernels*.c))
+$(B)/tests/rt_cpu%: $(B)/obj/tests/unit/rt_cpu%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_cpu.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -fopenmp -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ldnnl -ljansson -lz -lm
 $(B)/tests/rt_%: $(B)/obj/tests/unit/rt_%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a
