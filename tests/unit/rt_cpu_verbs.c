@@ -1,0 +1,660 @@
+/* rt_cpu_verbs.c: every verb of target cpu against the naive kernels: the same bits on small integers, a tolerance on
+ * random values; inputs plain and blocked; slots of a ring; two threads with a stage each. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cpu/cpu.h"
+#include "ref/kernels.h"
+
+/* ---- a stage with one or two parameters, without a program ---- */
+enum { WEIGHT_FLOATS = 1 << 18, BIAS_OFFSET = WEIGHT_FLOATS - 4096, VERSIONS = 2, SLOTS = 3 };
+typedef struct {
+    pn_program program;
+    pn_run run;
+    pn_stage_def def;
+    pn_stage stage;
+} world;
+
+static world *world_new(void)
+{
+    world *w = pn_alloc(sizeof *w);
+    w->def.weights = pn_alloc((int64_t)VERSIONS * WEIGHT_FLOATS * (int64_t)sizeof(float));
+    w->def.gradient = pn_alloc((int64_t)WEIGHT_FLOATS * (int64_t)sizeof(float));
+    w->def.versions = VERSIONS;
+    w->def.weight_floats = WEIGHT_FLOATS;
+    w->run.program = &w->program;
+    w->run.stage = &w->stage;
+    w->run.seed = 7;
+    w->stage.def = &w->def;
+    w->stage.run = &w->run;
+    pn_target_thread();
+    return w;
+}
+
+static void world_ready(world *w)
+{
+    if (w->stage.scratch_bytes > 0)
+        w->stage.scratch = pn_alloc(w->stage.scratch_bytes);
+    pn_target_prepare(&w->stage);
+}
+
+static int64_t elements(int rank, const int64_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        n *= dim[i];
+    return n;
+}
+
+static float *floats(int64_t n)
+{
+    return pn_alloc(n * (int64_t)sizeof(float));
+}
+
+/* Room for channels in blocks of 16, as the plan gives it. */
+static pn_area area(int rank, const int64_t *dim, int slots)
+{
+    int64_t padded[4] = {1, 1, 1, 1};
+    memcpy(padded, dim, (size_t)rank * sizeof *dim);
+    if (rank == 4)
+        padded[1] = (padded[1] + 15) / 16 * 16;
+    const int64_t bytes = (elements(rank, padded) * (int64_t)sizeof(float) + 63) / 64 * 64;
+    return (pn_area){pn_alloc(bytes * slots), bytes, slots};
+}
+
+static pn_tensor tensor(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    pn_tensor t = {.name = name, .rank = rank, .dim = {a, b, c, d}};
+    t.value = area(rank, t.dim, SLOTS);
+    t.gradient = area(rank, t.dim, 1);
+    t.partial = area(rank, t.dim, 1);
+    t.test = area(rank, t.dim, 1);
+    return t;
+}
+
+static float *slot(const pn_area *a, int k)
+{
+    return (float *)((char *)a->memory + k * a->bytes);
+}
+
+/* Between plain order and a slot, through the services for parameters, which know layouts. */
+static void put(const pn_tensor *t, const float *plain, float *to)
+{
+    pn_param p = {.rank = t->rank, .layout = t->layout, .room = pn_tensor_floats(t)};
+    memcpy(p.dim, t->dim, sizeof p.dim);
+    pn_param_from_plain(&p, plain, to);
+}
+static float *get(const pn_tensor *t, const float *from)
+{
+    pn_param p = {.rank = t->rank, .layout = t->layout};
+    memcpy(p.dim, t->dim, sizeof p.dim);
+    float *plain = floats(elements(t->rank, t->dim));
+    pn_param_to_plain(&p, from, plain);
+    return plain;
+}
+
+/* ---- data and comparison ---- */
+static float *numbers(int64_t n, bool small_integers, uint64_t key)
+{
+    float *x = floats(n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] =
+            small_integers ? (float)((int)(pn_random(key, (uint64_t)i) % 7) - 3) : (float)pn_normal(key, (uint64_t)i);
+    return x;
+}
+
+/* Integers: equal (zeros of either sign). Else: within `tolerance` of the largest value. */
+static void same(const char *what, const float *expected, const float *found, int64_t n, bool exact)
+{
+    double largest = 1e-3;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(expected[i]));
+    for (int64_t i = 0; i < n; i++) {
+        const bool good = exact ? expected[i] == found[i] : fabs(expected[i] - found[i]) <= 2e-5 * largest;
+        if (!good)
+            fail_msg("%s: element %lld is %.9g and not %.9g", what, (long long)i, found[i], expected[i]);
+    }
+}
+
+/* Padded lanes of a slot: what is stored beyond the elements must sum to nothing. */
+static void lanes_are_zero(const char *what, const pn_tensor *t, const float *stored)
+{
+    double all = 0, real = 0;
+    const float *plain = get(t, stored);
+    for (int64_t i = 0; i < pn_tensor_floats(t); i++)
+        all += fabs(stored[i]);
+    for (int64_t i = 0; i < elements(t->rank, t->dim); i++)
+        real += fabs(plain[i]);
+    if (fabs(all - real) > 1e-6 * real)
+        fail_msg("%s: padded lanes are not zero", what);
+}
+
+static void dirty(const pn_area *a)
+{
+    memset(a->memory, 0x41, (size_t)(a->bytes * a->slots));
+}
+
+static pn_param param(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d, int64_t offset)
+{
+    return (pn_param){
+        .name = name, .rank = rank, .dim = {a, b, c, d}, .offset = offset, .room = rank == 1 ? 4096 : BIAS_OFFSET};
+}
+
+/* ---- convolution ---- */
+typedef struct {
+    int64_t batch, in, height, width, out;
+    int kernel, stride, pad, dilation, groups, block; /* block: of x's layout; 0: plain */
+    bool bias, relu;
+} conv_case;
+
+static void conv_check(const conv_case *c, bool exact)
+{
+    world *w = world_new();
+    const int64_t oh = ref_conv_size(c->height, c->kernel, c->stride, c->pad, c->dilation);
+    const int64_t ow = ref_conv_size(c->width, c->kernel, c->stride, c->pad, c->dilation);
+    const ref_conv r = {c->batch, c->in,     c->height, c->width,  c->out, oh,
+                        ow,       c->groups, c->kernel, c->stride, c->pad, c->dilation};
+    pn_tensor x = tensor("x", 4, c->batch, c->in, c->height, c->width);
+    pn_tensor y = tensor("y", 4, c->batch, c->out, oh, ow);
+    pn_param weight = param("weight", 4, c->out, c->in / c->groups, c->kernel, c->kernel, 0);
+    pn_param bias = param("bias", 1, c->out, 0, 0, 0, BIAS_OFFSET);
+    if (c->block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, c->block));
+    pn_op *op = pn_conv_init(&w->stage, &(pn_conv_def){"conv", &x, &y, &weight, c->bias ? &bias : NULL, c->groups,
+                                                       c->kernel, c->stride, c->pad, c->dilation, c->relu, true});
+    world_ready(w);
+
+    const int64_t nx = elements(4, x.dim), ny = elements(4, y.dim), nw = elements(4, weight.dim);
+    float *px = numbers(nx, exact, 1), *pw = numbers(nw, exact, 2), *pb = numbers(c->out, exact, 3);
+    float *pgy = numbers(ny, exact, 4);
+    float *ey = floats(ny), *egx = floats(nx), *egw = floats(nw), *egb = floats(c->out);
+    ref_conv_forward(&r, px, pw, c->bias ? pb : NULL, ey);
+    if (c->relu)
+        ref_relu(ey, ny);
+    float *masked = floats(ny);
+    memcpy(masked, pgy, (size_t)ny * sizeof *masked);
+    if (c->relu)
+        ref_relu_mask(ey, masked, ny);
+    ref_conv_backward_data(&r, masked, pw, egx);
+    ref_conv_backward_weights(&r, px, masked, egw, c->bias ? egb : NULL);
+
+    for (int k = 0; k < SLOTS; k++) { /* ring slots and weight versions in turn */
+        float *weights = w->def.weights + (k % VERSIONS) * WEIGHT_FLOATS;
+        pn_param_from_plain(&weight, pw, weights + weight.offset);
+        pn_param_from_plain(&bias, pb, weights + bias.offset);
+        dirty(&y.value);
+        dirty(&x.gradient);
+        memset(w->def.gradient, 0x41, WEIGHT_FLOATS * sizeof(float));
+        float *sx = slot(&x.value, k), *sy = slot(&y.value, k), *gy = slot(&y.gradient, 0), *gx = slot(&x.gradient, 0);
+        put(&x, px, sx);
+        put(&y, pgy, gy);
+        pn_conv_forward(op, sx, weights + weight.offset, c->bias ? weights + bias.offset : NULL, sy);
+        same("y", ey, get(&y, sy), ny, exact);
+        lanes_are_zero("y", &y, sy);
+        if (c->relu)
+            pn_relu_mask(&y, sy, gy);
+        pn_conv_backward_data(op, gy, weights + weight.offset, gx);
+        same("gx", egx, get(&x, gx), nx, exact);
+        lanes_are_zero("gx", &x, gx);
+        pn_conv_backward_weights(op, sx, gy, w->def.gradient + weight.offset,
+                                 c->bias ? w->def.gradient + bias.offset : NULL);
+        float *gw = floats(nw);
+        pn_param_to_plain(&weight, w->def.gradient + weight.offset, gw);
+        same("gw", egw, gw, nw, exact);
+        if (c->bias)
+            same("gb", egb, w->def.gradient + bias.offset, c->out, exact);
+    }
+}
+
+static const conv_case conv_cases[] = {
+    {4, 1, 28, 28, 6, 5, 1, 2, 1, 1, 0, true, true},   {4, 6, 14, 14, 16, 5, 1, 0, 1, 1, 16, true, true},
+    {4, 6, 14, 14, 16, 5, 1, 0, 1, 1, 0, true, false}, {2, 3, 9, 11, 16, 3, 1, 1, 1, 1, 0, false, false},
+    {2, 16, 8, 8, 16, 3, 1, 1, 1, 1, 16, false, true}, {2, 16, 9, 9, 32, 3, 2, 1, 1, 1, 16, true, false},
+    {2, 32, 7, 7, 20, 1, 2, 0, 1, 1, 16, false, true}, {2, 20, 7, 7, 5, 3, 1, 2, 2, 1, 16, true, true},
+    {2, 8, 10, 10, 12, 3, 1, 2, 2, 4, 0, true, false}, {2, 32, 6, 6, 32, 3, 1, 1, 1, 2, 16, true, true},
+    {2, 16, 6, 6, 16, 3, 1, 1, 1, 16, 16, true, true}, {1, 5, 5, 4, 7, 2, 3, 1, 1, 1, 0, true, true},
+    {3, 7, 12, 12, 9, 4, 2, 1, 1, 1, 16, true, false}, {2, 8, 9, 9, 8, 3, 1, 1, 1, 1, 8, true, true},
+    {1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, true, false},    {2, 6, 5, 5, 6, 3, 2, 2, 2, 3, 0, false, true},
+};
+
+static void test_conv(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof conv_cases / sizeof *conv_cases; i++)
+        for (int exact = 0; exact < 2; exact++)
+            conv_check(&conv_cases[i], exact);
+}
+
+/* ---- linear ---- */
+static void linear_check(int rank, int64_t c, int64_t h, int64_t v, int64_t out, int block, bool relu, bool exact)
+{
+    world *w = world_new();
+    const int64_t batch = 5, in = rank == 4 ? c * h * v : c;
+    pn_tensor x = tensor("x", rank, batch, c, h, v), y = tensor("y", 2, batch, out, 0, 0);
+    pn_param weight = param("weight", 2, out, in, 0, 0, 0), bias = param("bias", 1, out, 0, 0, 0, BIAS_OFFSET);
+    if (block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+    pn_op *op = pn_linear_init(&w->stage, &(pn_linear_def){"linear", &x, &y, &weight, &bias, relu, true});
+    world_ready(w);
+
+    float *px = numbers(batch * in, exact, 1), *pw = numbers(out * in, exact, 2), *pb = numbers(out, exact, 3);
+    float *pgy = numbers(batch * out, exact, 4);
+    float *ey = floats(batch * out), *egx = floats(batch * in), *egw = floats(out * in), *egb = floats(out);
+    ref_linear_forward(batch, in, out, px, pw, pb, ey);
+    if (relu) {
+        ref_relu(ey, batch * out);
+        ref_relu_mask(ey, pgy, batch * out);
+    }
+    ref_linear_backward_data(batch, in, out, pgy, pw, egx);
+    ref_linear_backward_weights(batch, in, out, px, pgy, egw, egb);
+
+    float *weights = w->def.weights + WEIGHT_FLOATS, *g = w->def.gradient; /* version 1 */
+    pn_param_from_plain(&weight, pw, weights);
+    pn_param_from_plain(&bias, pb, weights + bias.offset);
+    float *sx = slot(&x.value, 2), *sy = slot(&y.test, 0), *gy = slot(&y.partial, 0), *gx = slot(&x.partial, 0);
+    dirty(&x.partial);
+    put(&x, px, sx);
+    put(&y, pgy, gy);
+    pn_linear_forward(op, sx, weights, weights + bias.offset, sy);
+    same("y", ey, get(&y, sy), batch * out, exact);
+    pn_linear_backward_data(op, gy, weights, gx);
+    same("gx", egx, get(&x, gx), batch * in, exact);
+    lanes_are_zero("gx", &x, gx);
+    pn_linear_backward_weights(op, sx, gy, g, g + bias.offset);
+    float *gw = floats(out * in);
+    pn_param_to_plain(&weight, g, gw);
+    same("gw", egw, gw, out * in, exact);
+    same("gb", egb, g + bias.offset, out, exact);
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        linear_check(2, 400, 0, 0, 120, 0, true, exact);
+        linear_check(2, 84, 0, 0, 10, 0, false, exact);
+        linear_check(2, 3, 0, 0, 1, 0, false, exact);
+        linear_check(4, 16, 5, 5, 120, 16, true, exact);
+        linear_check(4, 6, 5, 4, 11, 16, false, exact);
+        linear_check(4, 6, 5, 4, 11, 0, false, exact);
+        linear_check(4, 20, 3, 3, 7, 16, true, exact);
+    }
+}
+
+/* ---- pooling ---- */
+typedef struct {
+    int64_t c, h, w;
+    int kernel_h, kernel_w, stride, pad, block;
+    bool ceil, relu, count_padding;
+} pool_case;
+
+static void pool_check(const pool_case *c, bool max, bool exact)
+{
+    world *w = world_new();
+    const int64_t batch = 3;
+    const ref_pool r = {batch * c->c,
+                        c->h,
+                        c->w,
+                        ref_pool_size(c->h, c->kernel_h, c->stride, c->pad, c->ceil),
+                        ref_pool_size(c->w, c->kernel_w, c->stride, c->pad, c->ceil),
+                        c->kernel_h,
+                        c->kernel_w,
+                        c->stride,
+                        c->pad,
+                        c->count_padding};
+    pn_tensor x = tensor("x", 4, batch, c->c, c->h, c->w), y = tensor("y", 4, batch, c->c, r.out_height, r.out_width);
+    pn_area winners = area(4, y.dim, SLOTS); /* four bytes each: enough for any window */
+    if (c->block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, c->block));
+    const pn_pool_def def = {"pool",    &x,     &y,      c->kernel_h,      c->kernel_w,
+                             c->stride, c->pad, c->relu, c->count_padding, max ? winners : (pn_area){0}};
+    pn_op *op = max ? pn_maxpool_init(&w->stage, &def) : pn_avgpool_init(&w->stage, &def);
+    world_ready(w);
+
+    const int64_t nx = elements(4, x.dim), ny = elements(4, y.dim);
+    float *px = numbers(nx, exact, 1), *pgy = numbers(ny, exact, 2), *ey = floats(ny), *egx = floats(nx);
+    char *winner = pn_alloc(ny * 4);
+    if (max) {
+        ref_maxpool_forward(&r, px, ey, winner);
+        if (c->relu) {
+            ref_relu(ey, ny);
+            ref_relu_mask(ey, pgy, ny);
+        }
+        ref_maxpool_backward(&r, pgy, winner, egx);
+    } else {
+        if (exact) /* multiples of every divisor of overlapping windows: no quotient is rounded before it is added */
+            for (int64_t i = 0; i < ny; i++)
+                pgy[i] *= 36.0f;
+        ref_avgpool_forward(&r, px, ey);
+        ref_avgpool_backward(&r, pgy, egx);
+    }
+    for (int k = 0; k < SLOTS; k++) {
+        float *sx = slot(&x.value, k), *sy = slot(&y.value, k), *gy = slot(&y.gradient, 0), *gx = slot(&x.gradient, 0);
+        dirty(&y.value);
+        dirty(&x.gradient);
+        put(&x, px, sx);
+        put(&y, pgy, gy);
+        if (max) {
+            pn_maxpool_forward(op, sx, slot(&y.test, 0), NULL);
+            same("y of a test", ey, get(&y, slot(&y.test, 0)), ny, exact);
+            pn_maxpool_forward(op, sx, sy, slot(&winners, k));
+            pn_maxpool_backward(op, gy, slot(&winners, k), gx);
+        } else {
+            pn_avgpool_forward(op, sx, sy);
+            pn_avgpool_backward(op, gy, gx);
+        }
+        same("y", ey, get(&y, sy), ny, exact);
+        lanes_are_zero("y", &y, sy);
+        same("gx", egx, get(&x, gx), nx, exact);
+        lanes_are_zero("gx", &x, gx);
+    }
+}
+
+static const pool_case pool_cases[] = {
+    {6, 28, 28, 2, 2, 2, 0, 16, false, true, false}, {6, 28, 28, 2, 2, 2, 0, 0, false, true, false},
+    {16, 9, 7, 3, 3, 2, 1, 16, false, false, false}, {20, 9, 7, 3, 3, 2, 1, 16, false, false, true},
+    {16, 8, 8, 3, 3, 2, 0, 16, true, true, false},   {5, 8, 8, 3, 2, 1, 1, 0, false, false, true},
+    {32, 8, 8, 8, 8, 1, 0, 16, false, false, false}, {8, 17, 17, 17, 17, 1, 0, 8, false, false, false},
+};
+
+static void test_maxpool(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof pool_cases / sizeof *pool_cases; i++)
+        for (int exact = 0; exact < 2; exact++)
+            pool_check(&pool_cases[i], true, exact);
+}
+
+static void test_avgpool(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof pool_cases / sizeof *pool_cases; i++)
+        for (int exact = 0; exact < 2; exact++)
+            pool_check(&pool_cases[i], false, exact);
+}
+
+/* ---- element by element ---- */
+static void cube(const float *restrict x, float *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] * x[i] * x[i];
+}
+static void cube_back(const float *restrict x, const float *restrict gy, float *restrict gx, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        gx[i] = 3.0f * x[i] * x[i] * gy[i];
+}
+static void next(const float *restrict x, float *restrict y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i] + 1.0f;
+}
+static void next_back(const float *restrict y, const float *restrict gy, float *restrict gx, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        gx[i] = y[i] * gy[i];
+}
+
+static void pointwise_check(int block, bool keeps_zero)
+{
+    world *w = world_new();
+    pn_tensor x = tensor("x", 4, 2, 6, 5, 3), y = tensor("y", 4, 2, 6, 5, 3);
+    const int64_t n = elements(4, x.dim);
+    if (block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+    pn_op *op =
+        pn_pointwise_init(&w->stage, &(pn_pointwise_def){"map", &x, &y, keeps_zero ? cube : next,
+                                                         keeps_zero ? cube_back : next_back, keeps_zero, keeps_zero});
+    world_ready(w);
+    float *px = numbers(n, true, 1), *pgy = numbers(n, true, 2), *ey = floats(n), *egx = floats(n);
+    (keeps_zero ? cube : next)(px, ey, n);
+    (keeps_zero ? cube_back : next_back)(keeps_zero ? px : ey, pgy, egx, n);
+    float *sx = slot(&x.value, 1), *sy = slot(&y.value, 2), *gy = slot(&y.gradient, 0), *gx = slot(&x.gradient, 0);
+    dirty(&y.value);
+    dirty(&x.gradient);
+    put(&x, px, sx);
+    put(&y, pgy, gy);
+    pn_pointwise_forward(op, sx, sy);
+    pn_pointwise_backward(op, keeps_zero ? sx : sy, gy, gx);
+    same("y", ey, get(&y, sy), n, true);
+    same("gx", egx, get(&x, gx), n, true);
+    lanes_are_zero("y", &y, sy);
+    lanes_are_zero("gx", &x, gx);
+}
+
+static void test_pointwise(void **state)
+{
+    (void)state;
+    for (int block = 0; block <= 16; block += 16) {
+        pointwise_check(block, true);
+        pointwise_check(block, false);
+    }
+}
+
+static void add_check(int block_a, int block_b, bool relu)
+{
+    world *w = world_new();
+    pn_tensor a = tensor("a", 4, 2, 20, 5, 3), b = tensor("b", 4, 2, 20, 5, 3), y = tensor("y", 4, 2, 20, 5, 3);
+    const int64_t n = elements(4, a.dim);
+    if (block_a)
+        cpu_choose(&w->stage, &a, dnn_blocked(a.dim, block_a));
+    if (block_b)
+        cpu_choose(&w->stage, &b, dnn_blocked(b.dim, block_b));
+    pn_op *op = pn_add_init(&w->stage, &(pn_add_def){"add", &a, &b, &y, relu});
+    world_ready(w);
+    float *pa = numbers(n, true, 1), *pb = numbers(n, true, 2), *pgy = numbers(n, true, 3), *ey = floats(n);
+    ref_add(pa, pb, ey, n);
+    if (relu)
+        ref_relu(ey, n);
+    float *sa = slot(&a.value, 0), *sb = slot(&b.value, 1), *sy = slot(&y.value, 2), *gy = slot(&y.gradient, 0);
+    dirty(&y.value);
+    put(&a, pa, sa);
+    put(&b, pb, sb);
+    put(&y, pgy, gy);
+    pn_add_forward(op, sa, sb, sy);
+    same("y", ey, get(&y, sy), n, true);
+    lanes_are_zero("y", &y, sy);
+    if (relu) {
+        ref_relu_mask(ey, pgy, n);
+        pn_relu_mask(&y, sy, gy);
+    }
+    dirty(&a.gradient);
+    dirty(&b.partial);
+    pn_add_backward(op, 0, gy, slot(&a.gradient, 0));
+    pn_add_backward(op, 1, gy, slot(&b.partial, 0));
+    same("ga", pgy, get(&a, slot(&a.gradient, 0)), n, true);
+    same("gb", pgy, get(&b, slot(&b.partial, 0)), n, true);
+    lanes_are_zero("gb", &b, slot(&b.partial, 0));
+
+    float *sum = floats(n); /* accumulate and copy over the stored floats */
+    put(&a, pa, slot(&a.partial, 0));
+    pn_accumulate(&a, slot(&a.gradient, 0), slot(&a.partial, 0));
+    ref_add(pgy, pa, sum, n);
+    same("sum", sum, get(&a, slot(&a.gradient, 0)), n, true);
+    pn_copy(&a, slot(&a.test, 0), slot(&a.gradient, 0));
+    same("copy", sum, get(&a, slot(&a.test, 0)), n, true);
+}
+
+static void test_add(void **state)
+{
+    (void)state;
+    add_check(0, 0, false);
+    add_check(16, 16, true);
+    add_check(16, 0, true);
+    add_check(0, 16, false);
+    add_check(8, 16, true);
+}
+
+/* ---- concat, flatten ---- */
+static void concat_check(int64_t first, int64_t second, int block)
+{
+    world *w = world_new();
+    pn_tensor a = tensor("a", 4, 3, first, 4, 5), b = tensor("b", 4, 3, second, 4, 5);
+    pn_tensor y = tensor("y", 4, 3, first + second, 4, 5);
+    if (block) {
+        cpu_choose(&w->stage, &a, dnn_blocked(a.dim, block));
+        cpu_choose(&w->stage, &b, dnn_blocked(b.dim, block));
+    }
+    pn_op *op = pn_concat_init(&w->stage, &(pn_concat_def){"concat", {&a, &b}, 2, &y});
+    world_ready(w);
+    const int64_t na = elements(4, a.dim), nb = elements(4, b.dim), ny = na + nb, inner = ny / 3;
+    float *pa = numbers(na, true, 1), *pb = numbers(nb, true, 2), *pgy = numbers(ny, true, 3);
+    float *ey = floats(ny), *ega = floats(na), *egb = floats(nb);
+    ref_concat_put(3, na / 3, inner, 0, pa, ey);
+    ref_concat_put(3, nb / 3, inner, na / 3, pb, ey);
+    ref_concat_get(3, na / 3, inner, 0, pgy, ega);
+    ref_concat_get(3, nb / 3, inner, na / 3, pgy, egb);
+    dirty(&y.value);
+    dirty(&a.gradient);
+    dirty(&b.gradient);
+    put(&a, pa, slot(&a.value, 1));
+    put(&b, pb, slot(&b.value, 2));
+    put(&y, pgy, slot(&y.gradient, 0));
+    pn_concat_forward(op, 0, slot(&a.value, 1), slot(&y.value, 1));
+    pn_concat_forward(op, 1, slot(&b.value, 2), slot(&y.value, 1));
+    pn_concat_backward(op, 0, slot(&y.gradient, 0), slot(&a.gradient, 0));
+    pn_concat_backward(op, 1, slot(&y.gradient, 0), slot(&b.gradient, 0));
+    same("y", ey, get(&y, slot(&y.value, 1)), ny, true);
+    same("ga", ega, get(&a, slot(&a.gradient, 0)), na, true);
+    same("gb", egb, get(&b, slot(&b.gradient, 0)), nb, true);
+    lanes_are_zero("ga", &a, slot(&a.gradient, 0));
+}
+
+static void test_concat(void **state)
+{
+    (void)state;
+    concat_check(6, 7, 0);
+    concat_check(6, 7, 16);
+    concat_check(16, 32, 16);
+    concat_check(16, 20, 16);
+}
+
+static void flatten_check(int block)
+{
+    world *w = world_new();
+    pn_tensor x = tensor("x", 4, 3, 6, 4, 5), y = tensor("y", 2, 3, 120, 0, 0);
+    if (block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+    pn_op *op = pn_flatten_init(&w->stage, &(pn_flatten_def){"flatten", &x, &y});
+    world_ready(w);
+    float *px = numbers(360, true, 1), *pgy = numbers(360, true, 2);
+    dirty(&x.gradient);
+    put(&x, px, slot(&x.value, 2));
+    put(&y, pgy, slot(&y.gradient, 0));
+    pn_flatten_forward(op, slot(&x.value, 2), slot(&y.value, 1));
+    pn_flatten_backward(op, slot(&y.gradient, 0), slot(&x.gradient, 0));
+    same("y", px, slot(&y.value, 1), 360, true);
+    same("gx", pgy, get(&x, slot(&x.gradient, 0)), 360, true);
+    lanes_are_zero("gx", &x, slot(&x.gradient, 0));
+}
+
+static void test_flatten(void **state)
+{
+    (void)state;
+    flatten_check(0);
+    flatten_check(16);
+}
+
+/* ---- dropout ---- */
+static void test_dropout(void **state)
+{
+    (void)state;
+    for (int block = 0; block <= 16; block += 16) {
+        world *w = world_new();
+        pn_tensor x = tensor("x", 4, 3, 6, 4, 5), y = tensor("y", 4, 3, 6, 4, 5);
+        if (block)
+            cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+        pn_op *op = pn_dropout_init(&w->stage, &(pn_dropout_def){"drop", &x, &y, 0.25});
+        world_ready(w);
+        float *px = numbers(360, false, 1), *pgy = numbers(360, false, 2), *ey = floats(360), *egx = floats(360);
+        uint8_t *mask = pn_alloc(360), *expected = pn_alloc(360);
+        ref_dropout_mask(pn_dropout_key(7, "drop", 11), 0.25, 360, expected);
+        ref_dropout(0.25, 360, px, expected, ey);
+        ref_dropout(0.25, 360, pgy, expected, egx);
+        dirty(&y.value);
+        put(&x, px, slot(&x.value, 2));
+        put(&y, pgy, slot(&y.gradient, 0));
+        pn_dropout_forward(op, 11, slot(&x.value, 2), slot(&y.value, 0), mask);
+        pn_dropout_backward(op, slot(&y.gradient, 0), mask, slot(&x.gradient, 0));
+        assert_memory_equal(mask, expected, 360);
+        same("y", ey, get(&y, slot(&y.value, 0)), 360, true);
+        same("gx", egx, get(&x, slot(&x.gradient, 0)), 360, true);
+        lanes_are_zero("y", &y, slot(&y.value, 0));
+        pn_dropout_test(op, slot(&x.value, 2), slot(&y.test, 0));
+        same("y of a test", px, get(&y, slot(&y.test, 0)), 360, true);
+    }
+}
+
+/* ---- two stages on two threads: each with its own scratch, the results as on one ---- */
+typedef struct {
+    world *w;
+    pn_op *op;
+    pn_tensor x, y;
+    pn_param weight;
+    float *gradient;
+} lane;
+
+static void *turn(void *argument)
+{
+    lane *l = argument;
+    pn_target_thread();
+    for (int i = 0; i < 50; i++) {
+        pn_conv_forward(l->op, slot(&l->x.value, i % SLOTS), l->w->def.weights, NULL, slot(&l->y.value, i % SLOTS));
+        pn_conv_backward_weights(l->op, slot(&l->x.value, i % SLOTS), slot(&l->y.gradient, 0), l->w->def.gradient,
+                                 NULL);
+        pn_conv_backward_data(l->op, slot(&l->y.gradient, 0), l->w->def.weights, slot(&l->x.gradient, 0));
+    }
+    memcpy(l->gradient, slot(&l->x.gradient, 0), (size_t)l->x.gradient.bytes);
+    return NULL;
+}
+
+static void test_two_threads(void **state)
+{
+    (void)state;
+    static lane lanes[2];
+    for (int i = 0; i < 2; i++) {
+        lane *l = &lanes[i];
+        l->w = world_new();
+        l->x = tensor("x", 4, 8, 6, 14, 14);
+        l->y = tensor("y", 4, 8, 16, 10, 10);
+        l->weight = param("weight", 4, 16, 6, 5, 5, 0);
+        cpu_choose(&l->w->stage, &l->x, dnn_blocked(l->x.dim, 16));
+        l->op = pn_conv_init(&l->w->stage,
+                             &(pn_conv_def){"conv", &l->x, &l->y, &l->weight, NULL, 1, 5, 1, 0, 1, false, true});
+        world_ready(l->w);
+        l->gradient = pn_alloc(l->x.gradient.bytes);
+        for (int k = 0; k < SLOTS; k++)
+            put(&l->x, numbers(elements(4, l->x.dim), false, (uint64_t)k), slot(&l->x.value, k));
+        put(&l->y, numbers(elements(4, l->y.dim), false, 9), slot(&l->y.gradient, 0));
+        pn_param_from_plain(&l->weight, numbers(16 * 6 * 25, false, 10), l->w->def.weights);
+    }
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, turn, &lanes[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    float *first = pn_alloc(lanes[0].x.gradient.bytes);
+    memcpy(first, lanes[0].gradient, (size_t)lanes[0].x.gradient.bytes);
+    turn(&lanes[0]);
+    assert_memory_equal(first, lanes[0].gradient, (size_t)lanes[0].x.gradient.bytes);
+    assert_memory_equal(first, lanes[1].gradient, (size_t)lanes[0].x.gradient.bytes);
+    assert_memory_equal(slot(&lanes[0].y.value, 1), slot(&lanes[1].y.value, 1), (size_t)lanes[0].y.value.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_linear),  cmocka_unit_test(test_maxpool),
+        cmocka_unit_test(test_avgpool),     cmocka_unit_test(test_add),     cmocka_unit_test(test_pointwise),
+        cmocka_unit_test(test_concat),      cmocka_unit_test(test_flatten), cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_two_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
