@@ -2,8 +2,8 @@
  *
  * Activations of rank 3 may be blocked by 16 channels (nChw16c); the network's inputs stay plain. Weights may be
  * blocked by 16 in and out (OIhw16i16o), grouped ones per group or, one channel a group, by 16 groups (Goihw16g); those
- * of a linear layer by up to 64 outputs over the physical input. (oneDNN: "Understanding Memory Formats";
- * ../shared/reference/cpu.md 5) */
+ * of a linear layer by up to 64 outputs over the physical input. (oneDNN: "Understanding
+ * Memory Formats") */
 #include <string.h>
 
 #include "target.h"

@@ -1,0 +1,340 @@
+/* emit_stage.c: stage<k>.c: its buffers, tensors and parameters as declarations, its functions, its descriptor. */
+#include "emit_state.h"
+
+#include <string.h>
+
+typedef long long Int;
+
+/* ---- comments of buffers ---- */
+
+/* The ops of this stage whose backward reads a value: "read back by conv1, conv2". */
+static const char *backward_readers(Emit *e, NodeId id)
+{
+    const unsigned *needs = e->pipe->backward->needs;
+    Text text = text_new(e->arena);
+    int readers = 0;
+    const Stage *stage = &e->pipe->stage[e->stage];
+    for (NodeId reader = id; reader < stage->last && reader <= e->value[id].last_reader + 1; reader++) {
+        const Node *node = &e->graph->node[reader];
+        bool reads = reader == id && needs[reader] & NEEDS_OUT;
+        for (int i = 0; i < node->nin && i < 2; i++)
+            reads |= node->in[i] == id && needs[reader] & (i ? NEEDS_IN1 : NEEDS_IN0);
+        if (reads && node->op && reader >= stage->first)
+            text_printf(&text, "%s%s", readers++ ? ", " : "", node->name);
+    }
+    return text.length ? arena_printf(e->arena, ", read back by %s", text.data) : "";
+}
+
+/* "conv1" or "conv1's backward": a step of the stage's timeline (plan.h). */
+static const char *step_text(Emit *e, int step)
+{
+    const Stage *stage = &e->pipe->stage[e->stage];
+    const int nodes = stage->last - stage->first;
+    const bool back = step >= nodes;
+    const NodeId id = stage->first + (back ? 2 * nodes - 1 - step : step);
+    if (id < stage->first || id >= stage->last)
+        return "the ends";
+    return arena_printf(e->arena, "%s%s", e->graph->node[id].name, back ? "'s backward" : "");
+}
+
+/* ---- declarations ---- */
+
+static void saved_arrays(Emit *e, Text *out)
+{
+    VEC(Line) lines = {0};
+    int width = 0;
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        const bool label = e->graph->node[value->id].shape.dtype == DTYPE_CLASS;
+        if (value->saved) {
+            const char *code =
+                arena_printf(e->arena, "static PN_BUFFER %s %s[%d][%lld];", label ? "int32_t" : "float", value->name,
+                             value->saved->slots, (Int)(value->saved->bytes / (Int)sizeof(float)));
+            *vec_push(e->arena, &lines) =
+                (Line){code, arena_printf(e->arena, "%s%s", values_text(e, value->id), backward_readers(e, value->id))};
+        }
+        if (value->aux) {
+            const OpDef *op = e->graph->node[value->id].op;
+            const bool bytes = !op->aux_type || !strcmp(op->aux_type, "uint8_t");
+            const char *code = arena_printf(e->arena, "static PN_BUFFER %s %s[%d][%lld];",
+                                            bytes ? "uint8_t" : op->aux_type, value->aux_name, value->aux->slots,
+                                            (Int)(value->aux->bytes / (bytes ? 1 : (Int)sizeof(float))));
+            *vec_push(e->arena, &lines) =
+                (Line){code, arena_printf(e->arena, "of %s for its backward", e->graph->node[value->id].name)};
+        }
+    }
+    if (!lines.count)
+        return;
+    for (int i = 0; i < lines.count; i++)
+        width = (int)strlen(lines.at[i].code) > width ? (int)strlen(lines.at[i].code) : width;
+    text_printf(out, "\n/* Saved for the backward: [minibatches in flight][floats] */\n");
+    for (int i = 0; i < lines.count; i++)
+        text_printf(out, "%-*s /* %s */\n", width, lines.at[i].code, lines.at[i].comment);
+}
+
+static void transient_row(Emit *e, Text *out, const Buffer *buffer, const char *name, const char *what)
+{
+    if (!buffer)
+        return;
+    text_printf(out, "    %-28s /* %s%s%s, from %s",
+                arena_printf(e->arena, "%s = %lld,", name, (Int)(buffer->offset / (Int)sizeof(float))), what,
+                *what ? " " : "", values_text(e, buffer->value), step_text(e, buffer->born));
+    if (buffer->dies != buffer->born)
+        text_printf(out, " to %s", step_text(e, buffer->dies));
+    text_printf(out, " */\n");
+}
+
+static void transient_area(Emit *e, Text *out)
+{
+    const int64_t bytes = e->plan->stage[e->stage].transient_bytes;
+    if (!bytes)
+        return;
+    text_printf(
+        out,
+        "\n/* Transient: offsets in t, in floats. What is never alive at the same time shares memory. */\nenum {\n");
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        transient_row(e, out, value->transient, value->name, "");
+        transient_row(e, out, value->gradient, value->gradient_name, "gradient");
+        transient_row(e, out, value->partial, value->partial_name, "partial gradient");
+    }
+    for (int i = 0; i < e->touched.count; i++)
+        transient_row(e, out, e->value[e->touched.at[i]].test, e->value[e->touched.at[i]].test_name, "test");
+    text_printf(out, "    T = %lld\n};\nstatic PN_BUFFER float t[T];\n", (Int)(bytes / (Int)sizeof(float)));
+}
+
+static const char *init_text(Emit *e, const Init *init)
+{
+    static const char *const kind[] = {[INIT_HE] = "PN_HE",
+                                       [INIT_XAVIER] = "PN_XAVIER",
+                                       [INIT_GAUSSIAN] = "PN_GAUSSIAN",
+                                       [INIT_UNIFORM] = "PN_UNIFORM",
+                                       [INIT_CONSTANT] = "PN_CONSTANT"};
+    switch (init->kind) {
+    case INIT_GAUSSIAN:
+    case INIT_UNIFORM:
+        return arena_printf(e->arena, "%s, .a = %s, .b = %s", kind[init->kind], number_text(e->arena, init->a),
+                            number_text(e->arena, init->b));
+    case INIT_CONSTANT:
+        return arena_printf(e->arena, "%s, .a = %s", kind[init->kind], number_text(e->arena, init->a));
+    case INIT_HE:
+    case INIT_XAVIER:
+        break;
+    }
+    return kind[init->kind];
+}
+
+static void param_row(Emit *e, Text *out, int index)
+{
+    const Param *param = &e->graph->param[index];
+    text_printf(out, "    [%s] = {.name = %s, .rank = %d, .dim = {", e->index_name[index],
+                quoted(e->arena, param->name), param->rank);
+    for (int i = 0; i < param->rank; i++)
+        text_printf(out, "%s%lld", i ? ", " : "", (Int)param->dim[i]);
+    text_printf(out, "}, .offset = %s, .room = %lld,\n        .init = %s, .fan_in = %lld, .fan_out = %lld},\n",
+                e->offset_name[index], (Int)e->plan->param[index].room, init_text(e, &param->init), (Int)param->fan_in,
+                (Int)param->fan_out);
+}
+
+/* The parameters of the stage, ascending. */
+static int *stage_params(Emit *e, int *count)
+{
+    VEC(int) params = {0};
+    const Stage *stage = &e->pipe->stage[e->stage];
+    for (NodeId id = stage->first; id < stage->last; id++)
+        for (int i = 0; i < e->graph->node[id].nparams; i++)
+            *vec_push(e->arena, &params) = e->graph->node[id].param[i];
+    *count = params.count;
+    return params.at;
+}
+
+static void weight_arrays(Emit *e, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    int count;
+    const int *param = stage_params(e, &count);
+    if (!count)
+        return;
+    const char **word = arena_alloc(e->arena, (size_t)(count + 1) * sizeof *word);
+    text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\nenum {\n    ");
+    for (int i = 0; i < count; i++)
+        word[i] = arena_printf(e->arena, "%s = %lld", e->offset_name[param[i]], (Int)e->plan->param[param[i]].offset);
+    word[count] = arena_printf(e->arena, "WEIGHTS = %lld", (Int)plan->weight_floats);
+    text_wrapped(out, word, count + 1, ", ", "    ", 4);
+    text_printf(out,
+                "\n};\nstatic PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\nstatic PN_BUFFER float g[WEIGHTS];"
+                "          /* gradient */\n",
+                plan->versions);
+    if (plan->states)
+        text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
+    text_printf(out, "\nenum { ");
+    for (int i = 0; i < count; i++)
+        word[i] = e->index_name[param[i]];
+    word[count] = "PARAMS";
+    text_wrapped(out, word, count + 1, ", ", "       ", 7);
+    text_printf(out, " };\nstatic pn_param param[PARAMS] = {\n");
+    for (int i = 0; i < count; i++)
+        param_row(e, out, param[i]);
+    text_printf(out, "};\n");
+}
+
+/* ---- tensors and ops ---- */
+
+static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
+{
+    const Place place = kind == BUFFER_TEST ? value->test_place : value->place;
+    const char *suffix = kind == BUFFER_TEST ? "test" : kind == BUFFER_GRADIENT ? "gradient" : "value";
+    const bool crosses = place.kind == PLACE_REGISTER_IN || place.kind == PLACE_REGISTER_OUT;
+    const Buffer *buffer = NULL;
+    const char *name = NULL;
+    switch (kind) {
+    case BUFFER_VALUE:
+        if (value->saved)
+            return arena_printf(e->arena, "PN_RING(%s)", value->name);
+        buffer = value->transient, name = value->name;
+        break;
+    case BUFFER_GRADIENT:
+        if (!value->gradient_name)
+            return NULL;
+        buffer = value->in ? NULL : value->gradient, name = value->gradient_name;
+        break;
+    case BUFFER_PARTIAL:
+        buffer = value->partial, name = value->partial_name;
+        break;
+    case BUFFER_TEST:
+        buffer = value->test, name = value->test_name;
+        break;
+    default:
+        break;
+    }
+    if (buffer)
+        return arena_printf(e->arena, "PN_AT(t + %s, %lld)", name, (Int)buffer->bytes);
+    if (crosses && kind != BUFFER_PARTIAL)
+        return arena_printf(e->arena, "PN_RING(%s_%s)", e->register_name[place.index], suffix);
+    return NULL;
+}
+
+static void tensor_row(Emit *e, Text *out, const StageValue *value)
+{
+    static const struct {
+        BufferKind kind;
+        const char *field;
+    } fields[] = {
+        {BUFFER_VALUE, "value"}, {BUFFER_GRADIENT, "gradient"}, {BUFFER_PARTIAL, "partial"}, {BUFFER_TEST, "test"}};
+    const Node *node = &e->graph->node[value->id];
+    text_printf(out, "    .%s = {.name = %s, .rank = %d, .dim = {%lld", value->name, quoted(e->arena, node->value_name),
+                node->shape.rank + 1, (Int)e->graph->batch);
+    for (int i = 0; i < node->shape.rank; i++)
+        text_printf(out, ", %lld", (Int)node->shape.dim[i]);
+    text_printf(out, "}");
+    VEC(const char *) words = {0};
+    for (int i = 0; i < COUNT(fields); i++) {
+        const char *area = area_text(e, value, fields[i].kind);
+        if (area)
+            *vec_push(e->arena, &words) = arena_printf(e->arena, ".%s = %s", fields[i].field, area);
+    }
+    text_printf(out, ",\n        ");
+    text_wrapped(out, words.at, words.count, ", ", "        ", 8);
+    text_printf(out, "},\n");
+}
+
+static void tensors(Emit *e, Text *out)
+{
+    VEC(const char *) names = {0}, ops = {0};
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (value->id != e->graph->loss)
+            *vec_push(e->arena, &names) = value->name;
+        if (value->op_name)
+            *vec_push(e->arena, &ops) = arena_printf(e->arena, "*%s", value->op_name);
+    }
+    text_printf(
+        out, "\n/* Every value of this stage: shape and where it lies; layouts are chosen by init */\nstatic struct {\n"
+             "    pn_tensor ");
+    text_wrapped(out, names.at, names.count, ", ", "        ", 14);
+    text_printf(out, ";\n} tensor = {\n");
+    for (int i = 0; i < e->touched.count; i++)
+        if (e->touched.at[i] != e->graph->loss)
+            tensor_row(e, out, &e->value[e->touched.at[i]]);
+    text_printf(out, "};\n\nstatic struct {\n    pn_op ");
+    text_wrapped(out, ops.at, ops.count, ", ", "        ", 10);
+    text_printf(out, ";\n} op;\n");
+}
+
+/* ---- the descriptor ---- */
+
+typedef VEC(const char *) Words;
+
+static void channel_row(Text *out, const char *field, const Words *channels)
+{
+    if (!channels->count)
+        return;
+    text_printf(out, "    .%s = (pn_channel *[]){", field);
+    text_wrapped(out, channels->at, channels->count, ", ", "        ", 20 + (int)strlen(field));
+    text_printf(out, "}, .n%s = %d,\n", field, channels->count);
+}
+
+static void channel_rows(Emit *e, Text *out)
+{
+    static const struct {
+        const char *field, *channel;
+        bool out;
+    } rows[] = {{"takes", "forward", false},          {"gives", "forward", true},
+                {"takes_gradient", "gradient", true}, {"gives_gradient", "gradient", false},
+                {"takes_test", "test", false},        {"gives_test", "test", true}};
+    for (int r = 0; r < COUNT(rows); r++) {
+        Words channels = {0};
+        for (int i = 0; i < e->touched.count; i++) {
+            const StageValue *value = &e->value[e->touched.at[i]];
+            const Edge *edge = rows[r].out ? value->out : value->in;
+            if (edge && (strcmp(rows[r].channel, "gradient") || edge->gradient))
+                *vec_push(e->arena, &channels) =
+                    arena_printf(e->arena, "&%s.%s", e->register_name[rows[r].out ? value->out_index : value->in_index],
+                                 rows[r].channel);
+        }
+        channel_row(out, rows[r].field, &channels);
+    }
+}
+
+static void descriptor(Emit *e, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    const Stage *stage = &e->pipe->stage[e->stage];
+    Text what = text_new(e->arena);
+    for (NodeId id = stage->first; id < stage->last && what.length < 60; id++)
+        if (e->graph->node[id].op)
+            text_printf(&what, "%s%s", what.length ? " " : "", e->graph->node[id].name);
+    if (what.length >= 60)
+        text_printf(&what, " ...");
+    int params;
+    (void)stage_params(e, &params);
+    text_printf(out,
+                "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
+                "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
+                e->net, e->stage, quoted(e->arena, what.data));
+    if (params)
+        text_printf(out,
+                    "    .param = param, .nparams = PARAMS,\n"
+                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = g,%s\n",
+                    plan->states ? " .state = state[0]," : "");
+    text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
+                e->sched->ring[e->stage]);
+    channel_rows(e, out);
+    text_printf(out, "    .static_bytes = %lld,\n};\n", (Int)plan->static_bytes);
+}
+
+void emit_stage_file(Emit *e, Text *out)
+{
+    Text functions = text_new(e->arena);
+    emit_functions(e, &functions); /* first: what the hooks ask for decides about includes */
+    emit_stage_head(e, out);
+    if (e->function.count)
+        text_printf(out, "#include <math.h>\n\n");
+    text_printf(out, "#include \"%s.h\"\n", e->graph->name);
+    saved_arrays(e, out);
+    transient_area(e, out);
+    weight_arrays(e, out);
+    tensors(e, out);
+    text_append(out, functions.data, functions.length);
+    descriptor(e, out);
+}
