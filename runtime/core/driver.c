@@ -12,7 +12,8 @@ int64_t driver_test_batches(const pn_run *run)
     return run->data ? (run->data->test_count + batch - 1) / batch : 0;
 }
 
-/* May the stage begin another forward in this phase? The last phase takes all that is left. */
+/* May the stage begin another forward in this phase? The last phase takes all that is left. Asked only when the forward
+ * would be the next step: a minibatch once allowed is done, by all stages. */
 static bool may_forward(pn_stage *stage)
 {
     int64_t count = stage->phase->minibatches;
@@ -34,15 +35,15 @@ static void begin_test(pn_stage *stage)
 }
 
 /* The next part of the body that can be done; the caller knows that there is one. */
-static Step next_of_body(pn_stage *stage, bool forward_allowed)
+static Step next_of_body(pn_stage *stage)
 {
     const pn_order *order = &stage->phase->order[stage->index];
-    if (forward_allowed && stage->forwards < stage->phase_first + order->warmup)
+    if (stage->forwards < stage->phase_first + order->warmup && may_forward(stage))
         return (Step){ACTION_FORWARD, stage->forwards};
     for (int tried = 0; tried < order->nbody; tried++) {
         switch (order->body[stage->cursor->position]) {
         case PN_STEP_FORWARD:
-            if (forward_allowed)
+            if (may_forward(stage))
                 return (Step){ACTION_FORWARD, stage->forwards};
             break;
         case PN_STEP_BACKWARD:
@@ -74,9 +75,8 @@ Step driver_next(pn_stage *stage)
             begin_test(stage);
             continue;
         }
-        bool forward_allowed = may_forward(stage);
-        if (forward_allowed || stage->updates < stage->forwards)
-            return next_of_body(stage, forward_allowed);
+        if (stage->updates < stage->forwards || may_forward(stage))
+            return next_of_body(stage);
         if (cursor->phase + 1 < program->nphases) {
             stage->phase = &program->phase[++cursor->phase];
             stage->phase_first = stage->forwards;

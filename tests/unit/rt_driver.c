@@ -1,0 +1,236 @@
+/* The step generator: which steps a stage does, in which order, for phases, warm-ups, drains, tests and interrupts. One
+ * stage whose functions write down what they are asked for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/choices.h"
+#include "core/driver.h"
+#include "core/interrupt.h"
+#include "core/stage.h"
+
+static char trace[4096];
+
+static void note(char what, int64_t n)
+{
+    size_t length = strlen(trace);
+    snprintf(trace + length, sizeof trace - length, "%s%c%lld", length ? " " : "", what, (long long)n);
+}
+
+static void forward(pn_stage *stage, int64_t n)
+{
+    (void)stage;
+    note('F', n);
+}
+
+static void backward(pn_stage *stage, int64_t n)
+{
+    (void)stage;
+    note('B', n);
+}
+
+static void test(pn_stage *stage, int64_t n)
+{
+    note('T', n);
+    assert_true(stage->updates == stage->backwards);
+}
+
+static const pn_stage_def def = {.forward = forward, .backward = backward, .test = test, .ring = 8, .versions = 1};
+static const pn_stage_def *const defs[] = {&def};
+
+typedef struct {
+    pn_run run;
+    pn_stage stage;
+    pn_program program;
+    pn_dataset data;
+    pn_recipe recipe;
+} World;
+
+/* Two test batches. */
+static void open_world(World *world, const pn_phase *phase, int nphases, int64_t steps, int64_t test_every)
+{
+    memset(world, 0, sizeof *world);
+    trace[0] = 0;
+    world->program = (pn_program){.batch = 10, .stage = defs, .nstages = 1, .phase = phase, .nphases = nphases};
+    world->data.test_count = 15;
+    world->run = (pn_run){.program = &world->program,
+                          .stage = &world->stage,
+                          .data = &world->data,
+                          .recipe = &world->recipe,
+                          .steps = steps,
+                          .test_every = test_every};
+    stage_open(&world->run, 0);
+}
+
+static const char *run_world(World *world)
+{
+    int64_t updates = 0;
+    while (driver_step(&world->stage))
+        if (world->stage.updates != updates)
+            note('U', updates = world->stage.updates);
+    assert_string_equal(world->run.error, "");
+    return trace;
+}
+
+static const int none[] = {0}, two[] = {2}, one[] = {1};
+static const pn_order sequential = {0, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
+static const pn_order stale = {2, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
+static const pn_order backward_first = {1, {PN_STEP_BACKWARD, PN_STEP_UPDATE, PN_STEP_FORWARD}, 3};
+static const pn_phase plain[] = {{"sequential", 0, false, &sequential, none}};
+static const pn_phase lagging[] = {{"stale", 0, false, &stale, two}};
+static const pn_phase hybrid[] = {{"stale", 3, false, &stale, two}, {"sequential", 0, false, &sequential, none}};
+
+static void sequential_order(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, plain, 1, 3, 0);
+    assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 F2 B2 U3 T0 T1");
+    assert_int_equal(world.stage.most_in_flight, 1);
+    assert_int_equal(world.stage.staleness_most, 0);
+}
+
+static void warmup_body_drain(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 5, 0);
+    assert_string_equal(run_world(&world), "F0 F1 F2 B0 U1 F3 B1 U2 F4 B2 U3 B3 U4 B4 U5 T0 T1");
+    assert_int_equal(world.stage.most_in_flight, 3);
+    assert_int_equal(world.stage.staleness_most, 2);
+}
+
+static void fewer_minibatches_than_warmup(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 1, 0);
+    assert_string_equal(run_world(&world), "F0 B0 U1 T0 T1");
+    open_world(&world, lagging, 1, 2, 0);
+    assert_string_equal(run_world(&world), "F0 F1 B0 U1 B1 U2 T0 T1");
+}
+
+static void backward_before_forward(void **state)
+{
+    (void)state;
+    static const pn_phase phase[] = {{"lockstep_b", 0, false, &backward_first, one}};
+    World world;
+    open_world(&world, phase, 1, 3, 0);
+    assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 F2 B2 U3 T0 T1");
+    assert_int_equal(world.stage.staleness_most, 0);
+}
+
+static void phases_drain_between(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, hybrid, 2, 5, 0);
+    assert_string_equal(run_world(&world), "F0 F1 F2 B0 U1 B1 U2 B2 U3 F3 B3 U4 F4 B4 U5 T0 T1");
+    open_world(&world, hybrid, 2, 2, 0); /* ends within the first phase */
+    assert_string_equal(run_world(&world), "F0 F1 B0 U1 B1 U2 T0 T1");
+}
+
+static void tests_follow_their_update(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 5, 2);
+    assert_string_equal(run_world(&world), "F0 F1 F2 B0 U1 F3 B1 U2 T0 T1 F4 B2 U3 B3 U4 T0 T1 B4 U5 T0 T1");
+    open_world(&world, plain, 1, 4, 2); /* the last one is not done twice */
+    assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 T0 T1 F2 B2 U3 F3 B3 U4 T0 T1");
+}
+
+static void no_steps_only_test(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 0, 2);
+    assert_string_equal(run_world(&world), "T0 T1");
+    open_world(&world, lagging, 1, 1, 0);
+    world.data.test_count = 0;
+    assert_string_equal(run_world(&world), "F0 B0 U1");
+}
+
+static void next_is_the_same_until_done(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 5, 1);
+    for (int i = 0; i < 20; i++) {
+        Step first = driver_next(&world.stage), second = driver_next(&world.stage);
+        assert_true(first.action == second.action && first.n == second.n);
+        assert_true(driver_step(&world.stage));
+    }
+}
+
+static void interrupt_drains(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 100, 0);
+    for (int i = 0; i < 4; i++) /* F0 F1 F2 B0 */
+        assert_true(driver_step(&world.stage));
+    interrupt_close(&world.run);
+    trace[0] = 0;
+    assert_string_equal(run_world(&world), "U1 B1 U2 B2 U3 T0 T1");
+    assert_int_equal(interrupt_steps(&world.run), 3);
+}
+
+/* A stage that lags behind still does all that another one had begun. */
+static void interrupt_is_agreed(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, plain, 1, 100, 0);
+    assert_true(interrupt_may_begin(&world.run, 0) && interrupt_may_begin(&world.run, 1)); /* another stage */
+    interrupt_close(&world.run);
+    assert_false(interrupt_may_begin(&world.run, 2));
+    assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 T0 T1");
+}
+
+static void staleness_beyond_the_compiled_one_is_caught(void **state)
+{
+    (void)state;
+    static const pn_phase wrong[] = {{"stale", 0, false, &stale, one}};
+    World world;
+    open_world(&world, wrong, 1, 5, 0);
+    while (driver_step(&world.stage))
+        ;
+    assert_true(atomic_load(&world.run.stop));
+    assert_string_equal(world.run.error, "internal error: staleness 2 at minibatch 2, compiled for 1");
+}
+
+static void ring_overflow_is_caught(void **state)
+{
+    (void)state;
+    static const pn_order deep = {9, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
+    static const int nine[] = {9};
+    static const pn_phase phase[] = {{"deep", 0, false, &deep, nine}};
+    World world;
+    open_world(&world, phase, 1, 20, 0);
+    while (driver_step(&world.stage))
+        ;
+    assert_non_null(strstr(world.run.error, "9 minibatches in flight at minibatch 8, compiled for 8"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sequential_order),
+        cmocka_unit_test(warmup_body_drain),
+        cmocka_unit_test(fewer_minibatches_than_warmup),
+        cmocka_unit_test(backward_before_forward),
+        cmocka_unit_test(phases_drain_between),
+        cmocka_unit_test(tests_follow_their_update),
+        cmocka_unit_test(no_steps_only_test),
+        cmocka_unit_test(next_is_the_same_until_done),
+        cmocka_unit_test(interrupt_drains),
+        cmocka_unit_test(interrupt_is_agreed),
+        cmocka_unit_test(staleness_beyond_the_compiled_one_is_caught),
+        cmocka_unit_test(ring_overflow_is_caught),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
