@@ -36,10 +36,11 @@ struct Expr {
     bool bare;       /* PIPE written without parentheses */
     bool parens;     /* the source has parentheses around it; printed back by fmt */
     Span span;       /* the whole expression          */
-    Span name_span;  /* CALL, PIPE: the callee's name */
+    Span name_span;  /* CALL, PIPE: the callee's name; others: the expression without the parentheses around it */
     int64_t integer;
     double real;
     Name text;
+    int height; /* of this tree, 1 for a leaf; at most 2000: recursion over it is safe */
     Expr *left, *right;
     Arg *arg;
     int nargs;

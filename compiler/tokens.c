@@ -1,0 +1,519 @@
+/* tokens.c: text -> balanced tokens. Takes the scanner's raw tokens, reports wrong characters, and resolves layout:
+ *
+ *   newlines    stay only where they end a statement: none inside ( ) and [ ], none in front of |>, none that repeat
+ *   brackets    an opening one without a partner is reported once, at its place, and closed where its line ends; a
+ * closing one without a partner is reported and left out braces      a word that opens an item in the first column
+ * closes every brace before it; a header without { gets one
+ *
+ * so one forgotten bracket is one message, and pnet.y never sees an unbalanced text. Linear in the text. */
+#include "parser.h"
+
+#include <string.h>
+
+#include "pnet.tab.h"
+/* after pnet.tab.h: flex's header has no guard of its own types */
+#include "pnet.lex.h"
+
+int scan_token(yyscan_t scanner);
+
+typedef struct {
+    int kind;
+    bool matched;
+    int token;    /* index of the opening one among the raw tokens */
+    int signs;    /* - and not right in front of it */
+    int else_ifs; /* in the chain that is open in it */
+} Open;
+
+typedef VEC(Token) TokenList;
+
+typedef struct {
+    Parser *p;
+    TokenList raw;
+    VEC(Open) open;
+    int *partner;     /* per raw token: the partner of a bracket; -1: none */
+    int depth, signs; /* as MAX_NESTING counts; signs in a row right now */
+    bool quiet;       /* until the newline: a text without end has swallowed brackets */
+} Layout;
+
+static Span span_of(const Parser *p, Token token)
+{
+    return (Span){p->file->base + token.at, p->file->base + token.end};
+}
+
+const char *token_text(const Parser *p, Token token, int *length)
+{
+    *length = (int)(token.end - token.at);
+    return p->file->text + token.at;
+}
+
+/* ---- characters ---- */
+
+static void bad_symbol(Parser *p, Token *token)
+{
+    static const struct {
+        const char *wrong, *hint;
+        int meant; /* what the grammar reads; 0: an error that is not reported again */
+    } symbols[] = {
+        {"&&", "write `and`", T_AND},
+        {"||", "write `or`", T_OR},
+        {"|", "a chain is written with `|>`", T_PIPE},
+        {"!", "write `not`", T_NOT},
+        {";", "the end of the line ends a statement", T_NEWLINE},
+        {"//", "a comment begins with `#`", 0},
+        {"'", "texts stand in double quotes: \"data/mnist\"", 0},
+        {"`", "texts stand in double quotes: \"data/mnist\"", 0},
+        {"->", "a chain is written with `|>`, a range with `..`", 0},
+        {"**", "there is no power operator: multiply", 0},
+        {"^", "there is no power operator: multiply", 0},
+        {".", "a range is written `0..4`, a real number `0.5`", 0},
+    };
+    int length, meant = 0;
+    const char *text = token_text(p, *token, &length), *hint = NULL;
+    for (int i = 0; i < COUNT(symbols); i++)
+        if ((int)strlen(symbols[i].wrong) == length && strncmp(symbols[i].wrong, text, (size_t)length) == 0) {
+            meant = symbols[i].meant;
+            hint = symbols[i].hint;
+        }
+    diag_error(p->diags, P0101, span_of(p, *token), "'%.*s' means nothing here", length, text);
+    if (hint)
+        diag_hint(p->diags, "%s", hint);
+    token->kind = meant ? meant : T_GRAMMAR_error;
+}
+
+/* Bytes beyond ASCII: the first character of the run by its code point. */
+static void bad_bytes(Parser *p, Token token)
+{
+    int length;
+    const unsigned char *text = (const unsigned char *)token_text(p, token, &length);
+    int bytes = text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : text[0] >= 0xC2 ? 2 : 0;
+    bool valid = bytes && bytes <= length;
+    uint32_t point = bytes ? text[0] & (0xFFu >> (bytes + 1)) : 0;
+    for (int i = 1; valid && i < bytes; i++) {
+        valid = (text[i] & 0xC0) == 0x80;
+        point = point << 6 | (text[i] & 0x3F);
+    }
+    if (!valid || point < 0xA0) {
+        diag_error(p->diags, P0106, span_of(p, token), "the byte 0x%02X is not valid UTF-8 text", text[0]);
+        return;
+    }
+    diag_error(p->diags, P0101, span_of(p, token), "'%.*s' (U+%04X) means nothing here", bytes, (const char *)text,
+               (unsigned)point);
+    if (point == 0xA0 || (point >= 0x2000 && point <= 0x200F) || point == 0xFEFF)
+        diag_hint(p->diags, "it looks like a blank; replace it by one");
+    else if (point >= 0x2018 && point <= 0x201F)
+        diag_hint(p->diags, "texts stand in plain double quotes: \"data/mnist\"");
+    else
+        diag_hint(p->diags, "names are made of a-z, A-Z, 0-9 and _");
+}
+
+static void bad_control(Parser *p, Token token)
+{
+    int length;
+    unsigned char byte = (unsigned char)*token_text(p, token, &length);
+    if (byte == '\r')
+        diag_error(p->diags, P0105, span_of(p, token), "a carriage return that is not part of a line end");
+    else
+        diag_error(p->diags, P0105, span_of(p, token), "the control character 0x%02X", byte);
+}
+
+/* Inside comments and texts: bytes that would be dangerous or lost. */
+static void check_inside(Parser *p, Token token)
+{
+    int length;
+    const char *text = token_text(p, token, &length), *nul = memchr(text, 0, (size_t)length);
+    if (nul) {
+        uint32_t at = token.at + (uint32_t)(nul - text);
+        diag_error(p->diags, P0105, span_of(p, (Token){0, at, at + 1}), "a NUL byte");
+    }
+}
+
+/* Reports what is wrong with a raw token and turns it into what was meant; false: it is left out. */
+static bool accept_raw(Parser *p, Token *token)
+{
+    int length;
+    const char *text = token_text(p, *token, &length);
+    switch (token->kind) {
+    case T_BLANK:
+        return false;
+    case T_COMMENT: {
+        check_inside(p, *token);
+        uint32_t line = token->at;
+        while (line > 0 && (p->file->text[line - 1] == ' ' || p->file->text[line - 1] == '\t'))
+            line--;
+        bool own_line = line == 0 || p->file->text[line - 1] == '\n' || (unsigned char)p->file->text[line - 1] == 0xBF;
+        while (length > 0 && strchr(" \t\r", text[length - 1]))
+            length--;
+        Span span = {p->file->base + token->at, p->file->base + token->at + (uint32_t)length};
+        *vec_push(p->arena, &p->comment) = (Comment){span, own_line};
+        return false;
+    }
+    case T_TEXT:
+        check_inside(p, *token);
+        return true;
+    case T_BAD_TEXT:
+        check_inside(p, *token);
+        diag_error(p->diags, P0104, span_of(p, *token), "this text has no closing \" on its line");
+        return true; /* stays BAD_TEXT: layout() needs to know */
+    case T_BAD_NUMBER:
+        diag_error(p->diags, P0103, span_of(p, *token), "'%.*s' is not a number", length, text);
+        diag_hint(p->diags, "numbers look like 5, 0.5, 5e-4: digits stand on both sides of the point");
+        token->kind = T_REAL;
+        return true;
+    case T_BAD_NAME:
+        diag_error(p->diags, P0101, span_of(p, *token), "a name must follow the '.' in '%.*s'", length, text);
+        token->kind = T_NAME;
+        return true;
+    case T_BAD_SYMBOL:
+        bad_symbol(p, token);
+        return true;
+    case T_BAD_NUL:
+        diag_error(p->diags, P0105, span_of(p, *token), length == 1 ? "a NUL byte" : "%d NUL bytes", length);
+        return false;
+    case T_BAD_BYTES:
+        bad_bytes(p, *token);
+        return false;
+    case T_BAD_CONTROL:
+        bad_control(p, *token);
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void scan(Layout *l)
+{
+    Parser *p = l->p;
+    size_t skip = p->file->length >= 3 && memcmp(p->file->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    yyscan_t scanner;
+    if (scan_lex_init_extra(p->arena, &scanner) != 0)
+        ICE("the scanner did not start");
+    scan__scan_bytes(p->file->text + skip, (int)(p->file->length - skip), scanner);
+    bool comment_follows = false;
+    uint32_t at = (uint32_t)skip;
+    for (int kind; (kind = scan_token(scanner)) != T_END;) {
+        Token token = {kind, at, at + (uint32_t)scan_get_leng(scanner)};
+        at = token.end;
+        bool slashes = kind == T_BAD_SYMBOL && token.end - token.at == 2 && p->file->text[token.at] == '/';
+        if (comment_follows && kind != T_NEWLINE)
+            continue; /* the rest of a line behind // */
+        comment_follows = slashes;
+        if (accept_raw(p, &token))
+            *vec_push(p->arena, &l->raw) = token;
+    }
+    scan_lex_destroy(scanner);
+}
+
+/* ---- layout ---- */
+
+static bool first_column(const Parser *p, Token token)
+{
+    return token.at == 0 || p->file->text[token.at - 1] == '\n' || (unsigned char)p->file->text[token.at - 1] == 0xBF;
+}
+
+/* A word that opens an item, in the first column and not used as a key: every open bracket ends before it. */
+static bool opens_item(const Layout *l, int i)
+{
+    switch (l->raw.at[i].kind) {
+    case T_NETWORK:
+    case T_DEF:
+    case T_USE:
+    case T_PARAM:
+    case T_TRAIN:
+    case T_PIPELINE:
+    case T_MACHINE:
+        return first_column(l->p, l->raw.at[i]) && (i + 1 == l->raw.count || l->raw.at[i + 1].kind != '=');
+    default:
+        return false;
+    }
+}
+
+/* Words whose line must have a brace, at the start of a statement and not used as a key. */
+static bool wants_brace(const Layout *l, int i)
+{
+    int before = i > 0 ? l->raw.at[i - 1].kind : T_NEWLINE;
+    bool key = i + 1 < l->raw.count && l->raw.at[i + 1].kind == '=';
+    switch (l->raw.at[i].kind) {
+    case T_NETWORK:
+    case T_DEF:
+    case T_TRAIN:
+    case T_PIPELINE:
+    case T_MACHINE:
+    case T_FOR:
+    case T_IF:
+        return !key && (before == T_NEWLINE || before == '{');
+    case T_ELSE:
+        return !key && (before == T_NEWLINE || before == '}') &&
+               !(i + 1 < l->raw.count && l->raw.at[i + 1].kind == T_IF);
+    default:
+        return false;
+    }
+}
+
+/* Gives a header without `{` one at the end of its line, reported here; a `{` on the next line is joined to the header.
+ */
+static void supply_braces(Layout *l)
+{
+    Arena *arena = l->p->arena;
+    TokenList out = {0};
+    bool header = false;
+    int inside = 0; /* round and square brackets open in the header */
+    for (int i = 0; i < l->raw.count; i++) {
+        Token token = l->raw.at[i];
+        if (wants_brace(l, i) && !(header && inside)) {
+            header = true;
+            inside = 0;
+        }
+        inside += header && (token.kind == '(' || token.kind == '[');
+        inside -= header && (token.kind == ')' || token.kind == ']');
+        if (token.kind == '{' || token.kind == '}')
+            header = false;
+        if (token.kind == T_NEWLINE && header && inside <= 0) {
+            int next = i;
+            while (next < l->raw.count && l->raw.at[next].kind == T_NEWLINE)
+                next++;
+            int follows = next < l->raw.count ? l->raw.at[next].kind : T_END;
+            if (follows == '{' || follows == T_PIPE)
+                continue;
+            uint32_t at = out.at[out.count - 1].end;
+            diag_error(l->p->diags, P0102, span_of(l->p, (Token){0, at, at}),
+                       "expected '{' before the end of the line");
+            *vec_push(arena, &out) = (Token){'{', at, at};
+            header = false;
+        }
+        *vec_push(arena, &out) = token;
+    }
+    l->raw = out;
+}
+
+static int closing(int kind)
+{
+    return kind == '(' ? ')' : kind == '[' ? ']' : '}';
+}
+
+/* Finds the partner of every bracket; what stays -1 has none. Round and square brackets never enclose braces. */
+static void match(Layout *l)
+{
+    Arena *arena = l->p->arena;
+    VEC(int) stack = {0};
+    l->partner = arena_alloc(arena, ((size_t)l->raw.count + 1) * sizeof *l->partner);
+    for (int i = 0; i < l->raw.count; i++) {
+        int kind = l->raw.at[i].kind, top;
+        l->partner[i] = -1;
+        if (opens_item(l, i))
+            stack.count = 0;
+        switch (kind) {
+        case '{':
+            while (stack.count && l->raw.at[stack.at[stack.count - 1]].kind != '{')
+                stack.count--;
+            *vec_push(arena, &stack) = i;
+            break;
+        case '(':
+        case '[':
+            *vec_push(arena, &stack) = i;
+            break;
+        case ')':
+        case ']':
+        case '}':
+            top = stack.count - 1;
+            while (top >= 0 && closing(l->raw.at[stack.at[top]].kind) != kind &&
+                   (kind == '}' || l->raw.at[stack.at[top]].kind != '{'))
+                top--;
+            if (top >= 0 && closing(l->raw.at[stack.at[top]].kind) == kind) {
+                l->partner[stack.at[top]] = i;
+                l->partner[i] = stack.at[top];
+                stack.count = top;
+            }
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static int last_kind(const Layout *l)
+{
+    return l->p->token.count ? l->p->token.at[l->p->token.count - 1].kind : T_NEWLINE;
+}
+
+static void put(Layout *l, int kind, uint32_t at, uint32_t end)
+{
+    *vec_push(l->p->arena, &l->p->token) = (Token){kind, at, end};
+}
+
+static uint32_t last_end(const Layout *l)
+{
+    return l->p->token.count ? l->p->token.at[l->p->token.count - 1].end : 0;
+}
+
+static void put_newline(Layout *l)
+{
+    if (last_kind(l) == T_NEWLINE || last_kind(l) == '{')
+        return;
+    put(l, T_NEWLINE, last_end(l), last_end(l));
+}
+
+static Open *top_open(const Layout *l)
+{
+    return l->open.count ? &l->open.at[l->open.count - 1] : NULL;
+}
+
+static void pop(Layout *l)
+{
+    const Open *open = top_open(l);
+    l->depth -= 1 + open->signs + open->else_ifs;
+    l->open.count--;
+}
+
+/* Supplies the partner of the bracket opened last. `next`: the item that shows it to be open, or -1. */
+static void close_open(Layout *l, int next, bool report)
+{
+    const Open *open = top_open(l);
+    bool supplied = l->raw.at[open->token].at == l->raw.at[open->token].end;
+    if (report && !supplied) {
+        diag_error(l->p->diags, P0107, span_of(l->p, l->raw.at[open->token]), "this '%c' is never closed", open->kind);
+        if (next >= 0) {
+            int length;
+            const char *text = token_text(l->p, l->raw.at[next], &length);
+            diag_note(l->p->diags, span_of(l->p, l->raw.at[next]), "'%.*s' begins a new block here", length, text);
+        }
+    }
+    if (open->kind == '{')
+        put_newline(l);
+    put(l, closing(open->kind), last_end(l), last_end(l));
+    bool brace = open->kind == '{';
+    pop(l);
+    if (brace)
+        put_newline(l);
+}
+
+/* Closes round and square brackets without a partner on top of the stack. */
+static void close_unmatched(Layout *l)
+{
+    while (top_open(l) && top_open(l)->kind != '{' && !top_open(l)->matched)
+        close_open(l, -1, !l->quiet);
+}
+
+static void newline(Layout *l, int i)
+{
+    int next = i + 1;
+    while (next < l->raw.count && l->raw.at[next].kind == T_NEWLINE)
+        next++;
+    int follows = next < l->raw.count ? l->raw.at[next].kind : T_END;
+    if (top_open(l) && top_open(l)->kind != '{' && !top_open(l)->matched)
+        close_unmatched(l);
+    l->quiet = false;
+    if ((top_open(l) && top_open(l)->kind != '{') || follows == T_PIPE)
+        return;
+    if (follows == T_ELSE && last_kind(l) == '}')
+        return;
+    if (top_open(l) && last_kind(l) != T_NEWLINE && last_kind(l) != '{') {
+        l->depth -= top_open(l)->else_ifs;
+        top_open(l)->else_ifs = 0;
+    }
+    if (last_kind(l) != T_NEWLINE && last_kind(l) != '{')
+        put(l, T_NEWLINE, last_end(l), last_end(l) + 1);
+}
+
+static void open_bracket(Layout *l, int i, Token token)
+{
+    if (token.kind == '{')
+        close_unmatched(l);
+    *vec_push(l->p->arena, &l->open) =
+        (Open){.kind = token.kind, .matched = l->partner[i] >= 0, .token = i, .signs = l->signs};
+    l->depth++; /* the signs are counted already */
+    l->signs = 0;
+    put(l, token.kind, token.at, token.end);
+}
+
+static void close_bracket(Layout *l, int i, Token token)
+{
+    if (l->partner[i] < 0) {
+        const Open *open = top_open(l);
+        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' closes nothing", token.kind);
+        if (open && open->kind != '{')
+            diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "the bracket open here is '%c'", open->kind);
+        return;
+    }
+    while (top_open(l) && top_open(l)->token != l->partner[i])
+        close_open(l, -1, !l->quiet);
+    if (!top_open(l))
+        ICE("the partner of the bracket at byte %u is not open", token.at);
+    if (token.kind == '}')
+        put_newline(l);
+    pop(l);
+    put(l, token.kind, token.at, token.end);
+}
+
+static void count_nesting(Layout *l, int i)
+{
+    int kind = l->raw.at[i].kind;
+    if (kind == '-' || kind == T_NOT) {
+        l->signs++;
+        l->depth++;
+    } else if (kind != '(' && kind != '[' && kind != '{') {
+        l->depth -= l->signs;
+        l->signs = 0;
+    }
+    if (kind == T_IF && i > 0 && l->raw.at[i - 1].kind == T_ELSE && top_open(l)) {
+        top_open(l)->else_ifs++;
+        l->depth++;
+    }
+}
+
+static void layout(Layout *l)
+{
+    Parser *p = l->p;
+    for (int i = 0; i < l->raw.count; i++) {
+        Token token = l->raw.at[i];
+        if (opens_item(l, i)) {
+            while (l->open.count)
+                close_open(l, i, !l->quiet);
+            put_newline(l);
+        }
+        count_nesting(l, i);
+        if (l->depth >= MAX_NESTING) {
+            diag_error(p->diags, P0109, span_of(p, token), "nested more than %d deep; the rest is not read",
+                       MAX_NESTING);
+            l->quiet = true;
+            break;
+        }
+        switch (token.kind) {
+        case T_NEWLINE:
+            newline(l, i);
+            break;
+        case '(':
+        case '[':
+        case '{':
+            open_bracket(l, i, token);
+            break;
+        case ')':
+        case ']':
+        case '}':
+            close_bracket(l, i, token);
+            break;
+        case T_BAD_TEXT:
+            l->quiet = true;
+            put(l, T_TEXT, token.at, token.end);
+            break;
+        default:
+            put(l, token.kind, token.at, token.end);
+            break;
+        }
+    }
+    while (l->open.count)
+        close_open(l, -1, !l->quiet);
+    put_newline(l);
+    put(l, T_END, p->file->length, p->file->length);
+}
+
+void tokens_read(Parser *p, int start)
+{
+    Layout l = {.p = p};
+    scan(&l);
+    supply_braces(&l);
+    match(&l);
+    put(&l, start, 0, 0);
+    p->token.at[0].kind = T_NEWLINE; /* to layout, a text begins like a line */
+    layout(&l);
+    p->token.at[0].kind = start;
+}
