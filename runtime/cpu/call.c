@@ -69,7 +69,7 @@ static dnnl_memory_t find(const cpu_call *call, const cpu_bank *bank, const void
 /* ---- calls ---- */
 static cpu_primitive primitive(const cpu_call *call, dnnl_primitive_desc_t descriptor)
 {
-    cpu_primitive made = {.scratch = dnn_wants(descriptor, dnnl_query_scratchpad_md)};
+    cpu_primitive made = {.descriptor = descriptor, .scratch = dnn_wants(descriptor, dnnl_query_scratchpad_md)};
     dnn_need(dnnl_primitive_create(&made.run, descriptor), call->name);
     return made;
 }

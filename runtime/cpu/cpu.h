@@ -63,6 +63,7 @@ void cpu_bank_tensor(cpu_bank *bank, pn_stage *stage, const char *what, const pn
 void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_param *param, dnn_layout layout);
 
 typedef struct {
+    dnnl_primitive_desc_t descriptor; /* owns the layouts it was asked for */
     dnnl_primitive_t run;
     dnn_layout scratch;
     dnnl_memory_t scratchpad; /* NULL: needs none */

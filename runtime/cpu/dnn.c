@@ -66,19 +66,26 @@ static dnnl_primitive_desc_t settled(dnnl_status_t status, dnnl_primitive_desc_t
 
 #if DNNL_VERSION_MAJOR >= 3
 
-/* ---- layouts ---- */
+/* ---- layouts: handles; one stored in memory that lives until exit is not lost ---- */
+static dnn_layout kept(dnnl_memory_desc_t layout)
+{
+    dnnl_memory_desc_t *copy = pn_alloc(sizeof *copy);
+    *copy = layout;
+    return layout;
+}
+
 static dnn_layout tagged(int rank, const int64_t *dim, dnnl_format_tag_t tag)
 {
     dnnl_memory_desc_t layout;
     dnn_need(dnnl_memory_desc_create_with_tag(&layout, rank, dim, dnnl_f32, tag), "layout");
-    return layout;
+    return kept(layout);
 }
 
 dnn_layout dnn_part(dnn_layout whole, int rank, const int64_t *dim, const int64_t *offset)
 {
     (void)rank;
     dnnl_memory_desc_t layout;
-    return dnnl_memory_desc_create_submemory(&layout, whole, dim, offset) == dnnl_success ? layout : NULL;
+    return dnnl_memory_desc_create_submemory(&layout, whole, dim, offset) == dnnl_success ? kept(layout) : NULL;
 }
 
 bool dnn_padded(dnn_layout layout)

@@ -3,7 +3,7 @@
 
 const char *const pn_target_name = "cpu";
 
-#define TEXT_OF(number) #number
+#define TEXT_OF(number)                   #number
 #define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
 const char *pn_target_version(void)
