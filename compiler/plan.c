@@ -1,0 +1,347 @@
+/* plan.c: the memory of every stage, from what its steps touch and when.
+ *
+ * Per stage: what each value is used for (survey), a buffer for each use that a register does not serve, the transients
+ * packed (plan_area.c), weights laid out in program order. Two timelines share the transient area: a training step and
+ * a test pass; the area is as large as the larger one. One PARTIAL buffer serves all later contributions to one
+ * gradient: each is added before the next is made. Time: linear in nodes and inputs, but for sorting and packing. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_area.h"
+
+enum { ALIGN = 64, FLOATS = ALIGN / 4, NEVER = -1 };
+
+/* What a stage does with a value; steps of its timeline. */
+typedef struct {
+    int last_read; /* forward step; NEVER */
+    bool backward_reads;
+    int gradient;                    /* step that writes its gradient here; NEVER */
+    int partial_first, partial_last; /* steps that add to it; NEVER */
+} Use;
+
+typedef struct {
+    Arena *arena;
+    Diags *diags;
+    Plan *plan;
+    const Pipe *pipe;
+    const Graph *graph;
+    const Backward *backward;
+    const BackwardStep **step_of; /* per node; NULL: no backward */
+    Use *use;                     /* per value, for the stage at hand */
+    bool *listed;                 /* per value: among the values of the stage at hand */
+    bool too_large;
+} Planner;
+
+typedef VEC(Buffer) Buffers;
+typedef VEC(NodeId) Values;
+
+static int64_t add_sizes(Planner *p, int64_t a, int64_t b)
+{
+    int64_t sum = TARGET_TOO_LARGE;
+    if (!checked_add(a, b, &sum) || sum >= TARGET_TOO_LARGE)
+        p->too_large = true;
+    return sum < TARGET_TOO_LARGE ? sum : TARGET_TOO_LARGE;
+}
+
+static int64_t times(Planner *p, int64_t a, int64_t b)
+{
+    int64_t product = TARGET_TOO_LARGE;
+    if (!checked_mul(a, b, &product) || product >= TARGET_TOO_LARGE)
+        p->too_large = true;
+    return product < TARGET_TOO_LARGE ? product : TARGET_TOO_LARGE;
+}
+
+/* Slot of a value, of an aux, rounded up. */
+static int64_t slot_bytes(Planner *p, int64_t bytes)
+{
+    if (bytes >= TARGET_TOO_LARGE)
+        p->too_large = true;
+    return bytes >= TARGET_TOO_LARGE ? TARGET_TOO_LARGE : round_up(bytes, ALIGN);
+}
+
+static int64_t value_slot(Planner *p, NodeId value)
+{
+    return slot_bytes(p, p->plan->target->value_bytes(p->graph, value));
+}
+
+static void touch(Planner *p, Values *values, NodeId value)
+{
+    if (p->listed[value])
+        return;
+    p->listed[value] = true;
+    p->use[value] = (Use){NEVER, false, NEVER, NEVER, NEVER};
+    *vec_push(p->arena, values) = value;
+}
+
+static bool reads_backward(unsigned needs, int input)
+{
+    return (input == 0 && needs & NEEDS_IN0) || (input == 1 && needs & NEEDS_IN1);
+}
+
+/* Fills p->use for all values that the stage makes or reads; they come out in `values`. */
+static void survey(Planner *p, int s, Values *values)
+{
+    const Stage *stage = &p->pipe->stage[s];
+    const int n = stage->last - stage->first;
+    for (NodeId i = stage->first; i < stage->last; i++) {
+        const Node *node = &p->graph->node[i];
+        if (!node->op)
+            continue;
+        touch(p, values, i);
+        p->use[i].backward_reads |= (p->backward->needs[i] & NEEDS_OUT) != 0;
+        for (int k = 0; k < node->nin; k++) {
+            touch(p, values, node->in[k]);
+            Use *use = &p->use[node->in[k]];
+            use->last_read = i - stage->first;
+            use->backward_reads |= reads_backward(p->backward->needs[i], k);
+        }
+    }
+    for (NodeId i = stage->last - 1; i >= stage->first; i--) {
+        const BackwardStep *step = p->step_of[i];
+        const int when = 2 * n - 1 - (i - stage->first);
+        for (int k = 0; step && k < p->graph->node[i].nin; k++) {
+            Use *use = &p->use[p->graph->node[i].in[k]];
+            if (step->in[k] == GRADIENT_WRITE)
+                use->gradient = when;
+            if (step->in[k] == GRADIENT_ADD) {
+                use->partial_first = use->partial_first == NEVER ? when : use->partial_first;
+                use->partial_last = when;
+            }
+        }
+    }
+}
+
+/* Where the value stands in the stage at hand without a buffer. */
+static const Edge *edge_in(const Pipe *pipe, int stage, NodeId value)
+{
+    return stage > 0 ? pipe_edge(pipe, value, stage - 1) : NULL;
+}
+
+static void add_buffer(Planner *p, Buffers *list, BufferKind kind, NodeId value, int64_t bytes, int slots, int born,
+                       int dies)
+{
+    *vec_push(p->arena, list) = (Buffer){
+        .kind = kind, .value = value, .bytes = bytes, .slots = slots, .offset = -1, .born = born, .dies = dies};
+}
+
+static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
+{
+    const Stage *stage = &p->pipe->stage[s];
+    const Use *use = &p->use[v];
+    const Node *node = &p->graph->node[v];
+    const int n = stage->last - stage->first, ring = p->plan->sched->ring[s];
+    const bool input = !node->op, loss = v == p->graph->loss;
+    const Edge *in = edge_in(p->pipe, s, v), *out = pipe_edge(p->pipe, v, s);
+    const int64_t bytes = loss ? 0 : value_slot(p, v);
+    const int made = input ? 0 : v - stage->first; /* inputs of a test pass are read before its first step */
+    const int last_read = use->last_read > made ? use->last_read : made;
+
+    if (!loss && !in && !out) {
+        if (input || use->backward_reads)
+            add_buffer(p, list, BUFFER_SAVED, v, bytes, use->backward_reads ? ring : 1, 0, 0);
+        else
+            add_buffer(p, list, BUFFER_VALUE, v, bytes, 1, made, last_read);
+        add_buffer(p, list, BUFFER_TEST, v, bytes, 1, made, last_read);
+    }
+    if (!input && !in && node->op->aux) {
+        const int64_t aux = p->plan->target->aux_bytes(p->graph, v);
+        if (aux > 0)
+            add_buffer(p, list, BUFFER_AUX, v, slot_bytes(p, aux), p->backward->needs[v] & NEEDS_AUX ? ring : 1, 0, 0);
+    }
+    if (!in && !(out && out->gradient) && use->gradient != NEVER)
+        add_buffer(p, list, BUFFER_GRADIENT, v, bytes, 1, use->gradient, 2 * n - 1 - made);
+    if (use->partial_first != NEVER)
+        add_buffer(p, list, BUFFER_PARTIAL, v, bytes, 1, use->partial_first, use->partial_last);
+}
+
+static int buffer_order(const void *x, const void *y)
+{
+    const Buffer *a = x, *b = y;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+static bool is_transient(const Buffer *buffer)
+{
+    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AUX;
+}
+
+/* Offsets of the transients of one timeline; returns its size. */
+static int64_t pack(Planner *p, StagePlan *stage, bool test)
+{
+    Block *block = arena_alloc(p->arena, sizeof *block * (size_t)(stage->nbuffers + 1));
+    int count = 0;
+    for (int b = 0; b < stage->nbuffers; b++) {
+        const Buffer *buffer = &stage->buffer[b];
+        if (is_transient(buffer) && (buffer->kind == BUFFER_TEST) == test)
+            block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, b, 0};
+    }
+    const int64_t bytes = area_fit(p->arena, block, count);
+    for (int i = 0; i < count; i++)
+        stage->buffer[block[i].id].offset = block[i].offset;
+    return bytes;
+}
+
+static void plan_buffers(Planner *p, int s)
+{
+    Values values = {0};
+    Buffers list = {0};
+    survey(p, s, &values);
+    for (int i = 0; i < values.count; i++) {
+        value_buffers(p, s, values.at[i], &list);
+        p->listed[values.at[i]] = false;
+    }
+    if (list.count)
+        qsort(list.at, (size_t)list.count, sizeof *list.at, buffer_order);
+    StagePlan *stage = &p->plan->stage[s];
+    stage->buffer = list.at;
+    stage->nbuffers = list.count;
+    int64_t transients = 0; /* bounds the area: packing must not overflow */
+    for (int b = 0; b < list.count; b++)
+        if (is_transient(&list.at[b]))
+            transients = add_sizes(p, transients, list.at[b].bytes);
+        else
+            stage->saved_bytes = add_sizes(p, stage->saved_bytes, times(p, list.at[b].bytes, list.at[b].slots));
+    if (p->too_large)
+        return;
+    const int64_t train = pack(p, stage, false), test = pack(p, stage, true);
+    stage->transient_bytes = train > test ? train : test;
+}
+
+static void plan_params(Planner *p, int s)
+{
+    const Stage *stage = &p->pipe->stage[s];
+    StagePlan *plan = &p->plan->stage[s];
+    for (NodeId i = stage->first; i < stage->last; i++)
+        for (int k = 0; k < p->graph->node[i].nparams; k++) {
+            const int param = p->graph->node[i].param[k];
+            const int64_t floats = p->plan->target->param_floats(p->graph, param);
+            const int64_t room = floats < TARGET_TOO_LARGE ? round_up(floats, FLOATS) : TARGET_TOO_LARGE;
+            p->plan->param[param] = (ParamPlan){plan->weight_floats, room};
+            plan->weight_floats = add_sizes(p, plan->weight_floats, room);
+        }
+}
+
+/* State arrays of the optimiser, from the list that the runtime is made from too. */
+static int optimizer_states(const char *name)
+{
+    static const struct {
+        const char *name;
+        int states;
+    } known[] = {
+#define OPTIMIZER(name, states, doc) {#name, states},
+#define POLICY(name, doc)
+#define ARG(name, key, kind, fallback, low, high, doc)
+#include "core/choices.def"
+#undef OPTIMIZER
+#undef POLICY
+#undef ARG
+    };
+    for (int i = 0; i < COUNT(known); i++)
+        if (name && !strcmp(known[i].name, name))
+            return known[i].states;
+    ICE("plan: the optimiser %s has no states in choices.def", name ? name : "(none)");
+}
+
+static void plan_registers(Planner *p)
+{
+    const Sched *sched = p->plan->sched;
+    for (int e = 0; e < p->pipe->nedges; e++) {
+        const Edge *edge = &p->pipe->edge[e];
+        RegisterPlan *reg = &p->plan->reg[e];
+        *reg = (RegisterPlan){value_slot(p, edge->value), sched->forward_slots[e], sched->gradient_slots[e],
+                              sched->test_slots[e]};
+        StagePlan *from = &p->plan->stage[edge->from];
+        const int slots = reg->forward_slots + reg->gradient_slots + reg->test_slots;
+        from->register_bytes = add_sizes(p, from->register_bytes, times(p, reg->slot_bytes, slots));
+        p->plan->traffic_bytes =
+            add_sizes(p, p->plan->traffic_bytes, times(p, reg->slot_bytes, edge->gradient ? 2 : 1));
+    }
+}
+
+static void add_up(Planner *p, int s, int states)
+{
+    StagePlan *stage = &p->plan->stage[s];
+    stage->versions = p->plan->sched->versions[s];
+    stage->states = states;
+    const int64_t weights = times(p, times(p, stage->weight_floats, 4), stage->versions + 1 + stage->states);
+    stage->static_bytes = add_sizes(p, add_sizes(p, stage->saved_bytes, stage->transient_bytes),
+                                    add_sizes(p, weights, stage->register_bytes));
+    p->plan->static_bytes = add_sizes(p, p->plan->static_bytes, stage->static_bytes);
+}
+
+Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target)
+{
+    const Pipe *pipe = sched->pipe;
+    const Graph *graph = pipe->graph;
+    const size_t nodes = (size_t)graph->nnodes + 1;
+    Plan *plan = arena_alloc(arena, sizeof *plan);
+    plan->sched = sched;
+    plan->target = target;
+    plan->stage = arena_alloc(arena, sizeof *plan->stage * (size_t)pipe->nstages);
+    plan->reg = arena_alloc(arena, sizeof *plan->reg * (size_t)(pipe->nedges + 1));
+    plan->param = arena_alloc(arena, sizeof *plan->param * (size_t)(graph->nparams + 1));
+    Planner p = {
+        .arena = arena,
+        .diags = diags,
+        .plan = plan,
+        .pipe = pipe,
+        .graph = graph,
+        .backward = pipe->backward,
+        .step_of = arena_alloc(arena, sizeof(BackwardStep *) * nodes),
+        .use = arena_alloc(arena, sizeof(Use) * nodes),
+        .listed = arena_alloc(arena, sizeof(bool) * nodes),
+    };
+    for (int b = 0; b < pipe->backward->nsteps; b++)
+        p.step_of[pipe->backward->step[b].node] = &pipe->backward->step[b];
+    const int states = optimizer_states(sched->settings->train.optimizer.name);
+    plan_registers(&p);
+    for (int s = 0; s < pipe->nstages; s++) {
+        plan_buffers(&p, s);
+        plan_params(&p, s);
+        add_up(&p, s, states);
+        if (p.too_large) {
+            diag_error(diags, P0504, graph->node[pipe->stage[s].first].span,
+                       "the memory of stage %d is too large to count", s);
+            diag_hint(diags, "the batch is %lld", (long long)graph->batch);
+            return NULL;
+        }
+    }
+    return plan;
+}
+
+/* ---- what a plan can be asked ---- */
+
+const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value)
+{
+    const Buffer wanted = {.kind = kind, .value = value};
+    const StagePlan *s = &plan->stage[stage];
+    return s->nbuffers ? bsearch(&wanted, s->buffer, (size_t)s->nbuffers, sizeof wanted, buffer_order) : NULL;
+}
+
+static Place find(const Plan *plan, int stage, NodeId value, bool test)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    const Edge *in = edge_in(pipe, stage, value), *out = pipe_edge(pipe, value, stage);
+    if (in)
+        return (Place){PLACE_REGISTER_IN, (int)(in - pipe->edge)};
+    if (out)
+        return (Place){PLACE_REGISTER_OUT, (int)(out - pipe->edge)};
+    const Buffer *buffer = plan_buffer(plan, stage, test ? BUFFER_TEST : BUFFER_SAVED, value);
+    if (!buffer && !test)
+        buffer = plan_buffer(plan, stage, BUFFER_VALUE, value);
+    return buffer ? (Place){PLACE_BUFFER, (int)(buffer - plan->stage[stage].buffer)} : (Place){PLACE_NONE, 0};
+}
+
+Place plan_value(const Plan *plan, int stage, NodeId value)
+{
+    return find(plan, stage, value, false);
+}
+
+Place plan_test_value(const Plan *plan, int stage, NodeId value)
+{
+    return find(plan, stage, value, true);
+}

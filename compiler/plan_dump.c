@@ -1,0 +1,204 @@
+/* plan_dump.c: the memory map that people read, and the check that what must not overlap does not. */
+#include <string.h>
+
+#include "plan.h"
+#include "plan_area.h"
+
+typedef long long Int;
+
+static const char *const kind_names[BUFFER_KINDS] = {"saved", "aux", "value", "gradient", "partial", "test"};
+
+static bool transient(const Buffer *buffer)
+{
+    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AUX;
+}
+
+/* ---- check ---- */
+
+static void check_timeline(const Plan *plan, Arena *arena, int s, bool test)
+{
+    const StagePlan *stage = &plan->stage[s];
+    Block *block = arena_alloc(arena, sizeof *block * (size_t)(stage->nbuffers + 1));
+    int count = 0, a, b;
+    for (int i = 0; i < stage->nbuffers; i++) {
+        const Buffer *buffer = &stage->buffer[i];
+        if (transient(buffer) && (buffer->kind == BUFFER_TEST) == test)
+            block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, i, buffer->offset};
+    }
+    if (area_overlap(arena, block, count, &a, &b)) {
+        const Node *node = plan->sched->pipe->graph->node;
+        ICE("plan: stage %d: %s %s and %s %s overlap", s, kind_names[stage->buffer[a].kind],
+            node[stage->buffer[a].value].name, kind_names[stage->buffer[b].kind], node[stage->buffer[b].value].name);
+    }
+}
+
+static void check_buffers(const Plan *plan, int s)
+{
+    const Graph *graph = plan->sched->pipe->graph;
+    const Stage *cut = &plan->sched->pipe->stage[s];
+    const StagePlan *stage = &plan->stage[s];
+    const int last_step = 2 * (cut->last - cut->first) - 1;
+    int64_t saved = 0;
+    for (int i = 0; i < stage->nbuffers; i++) {
+        const Buffer *buffer = &stage->buffer[i];
+        const char *name = graph->node[buffer->value].name;
+        if (buffer->bytes <= 0 || buffer->bytes % 64 || buffer->slots < 1)
+            ICE("plan: stage %d: %s %s has %lld bytes, %d slots", s, kind_names[buffer->kind], name, (Int)buffer->bytes,
+                buffer->slots);
+        if (plan_buffer(plan, s, buffer->kind, buffer->value) != buffer)
+            ICE("plan: stage %d: %s %s is not found, or twice", s, kind_names[buffer->kind], name);
+        if (!transient(buffer)) {
+            saved += buffer->bytes * buffer->slots;
+            if (buffer->offset != -1)
+                ICE("plan: stage %d: %s has an offset", s, name);
+        } else if (buffer->offset < 0 || buffer->offset % 64 ||
+                   buffer->offset + buffer->bytes > stage->transient_bytes || buffer->born > buffer->dies ||
+                   buffer->born < 0 || buffer->dies > last_step) {
+            ICE("plan: stage %d: %s %s at %lld, steps %d..%d", s, kind_names[buffer->kind], name, (Int)buffer->offset,
+                buffer->born, buffer->dies);
+        }
+    }
+    if (saved != stage->saved_bytes)
+        ICE("plan: stage %d: saved bytes do not add up", s);
+}
+
+/* Every value that a node reads or writes has a place, and so has every gradient. */
+static void check_places(const Plan *plan, int s)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    const Graph *graph = pipe->graph;
+    for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++) {
+        const Node *node = &graph->node[i];
+        if (!node->op)
+            continue;
+        if (i != graph->loss &&
+            (plan_value(plan, s, i).kind == PLACE_NONE || plan_test_value(plan, s, i).kind == PLACE_NONE))
+            ICE("plan: stage %d has no place for %s", s, node->name);
+        for (int k = 0; k < node->nin; k++)
+            if (plan_value(plan, s, node->in[k]).kind == PLACE_NONE ||
+                plan_test_value(plan, s, node->in[k]).kind == PLACE_NONE)
+                ICE("plan: stage %d has no place for %s, which %s reads", s, graph->node[node->in[k]].name, node->name);
+        const Edge *out = pipe_edge(pipe, i, s);
+        if (pipe->backward->wants[i] && !(out && out->gradient) && !plan_buffer(plan, s, BUFFER_GRADIENT, i))
+            ICE("plan: stage %d has no place for the gradient of %s", s, node->name);
+    }
+}
+
+static void check_params(const Plan *plan, int s)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    int64_t next = 0;
+    for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
+        for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
+            const ParamPlan *param = &plan->param[pipe->graph->node[i].param[k]];
+            if (param->offset != next || param->offset % 16 || param->room <= 0 || param->room % 16)
+                ICE("plan: stage %d: parameter %d of %s at %lld", s, k, pipe->graph->node[i].name, (Int)param->offset);
+            next += param->room;
+        }
+    if (next != plan->stage[s].weight_floats)
+        ICE("plan: stage %d: weights do not add up", s);
+}
+
+void plan_check(const Plan *plan)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    int64_t all = 0, traffic = 0;
+    Arena *arena = arena_new();
+    int64_t *given = arena_alloc(arena, sizeof *given * (size_t)(pipe->nstages + 1));
+    for (int e = 0; e < pipe->nedges; e++) {
+        const RegisterPlan *reg = &plan->reg[e];
+        if (reg->slot_bytes < pipe->edge[e].bytes || reg->slot_bytes % 64)
+            ICE("plan: register %d has slots of %lld bytes", e, (Int)reg->slot_bytes);
+        given[pipe->edge[e].from] += reg->slot_bytes * (reg->forward_slots + reg->gradient_slots + reg->test_slots);
+        traffic += reg->slot_bytes * (pipe->edge[e].gradient ? 2 : 1);
+    }
+    for (int s = 0; s < pipe->nstages; s++) {
+        const StagePlan *stage = &plan->stage[s];
+        check_buffers(plan, s);
+        check_timeline(plan, arena, s, false);
+        check_timeline(plan, arena, s, true);
+        check_places(plan, s);
+        check_params(plan, s);
+        const int64_t sum = stage->saved_bytes + stage->transient_bytes + stage->register_bytes +
+                            stage->weight_floats * 4 * (stage->versions + 1 + stage->states);
+        if (sum != stage->static_bytes || given[s] != stage->register_bytes)
+            ICE("plan: stage %d: bytes do not add up", s);
+        all += sum;
+    }
+    if (all != plan->static_bytes || traffic != plan->traffic_bytes)
+        ICE("plan: totals do not add up");
+    arena_free(arena);
+}
+
+/* ---- dump ---- */
+
+static const char *place_text(Arena *arena, const Buffer *buffer)
+{
+    return arena_printf(arena, "[%lld, %lld)", (Int)buffer->offset, (Int)(buffer->offset + buffer->bytes));
+}
+
+static void dump_buffers(const Plan *plan, int s, Text *out)
+{
+    const Graph *graph = plan->sched->pipe->graph;
+    const StagePlan *stage = &plan->stage[s];
+    text_printf(out, "  saved for backward and inputs: %lld bytes\n", (Int)stage->saved_bytes);
+    for (int i = 0; i < stage->nbuffers; i++) {
+        const Buffer *buffer = &stage->buffer[i];
+        const Node *node = &graph->node[buffer->value];
+        if (transient(buffer))
+            continue;
+        const char *aux = node->op && node->op->aux_name ? node->op->aux_name : "aux";
+        text_printf(out, "    %-24s %3d x %-10lld %s\n",
+                    buffer->kind == BUFFER_AUX ? arena_printf(out->arena, "%s of %s", aux, node->name)
+                                               : node->value_name,
+                    buffer->slots, (Int)buffer->bytes,
+                    buffer->kind == BUFFER_AUX ? "" : shape_text_batch(out->arena, &node->shape, graph->batch));
+    }
+    text_printf(out, "  transient: %lld bytes, shared in time\n", (Int)stage->transient_bytes);
+    for (int i = 0; i < stage->nbuffers; i++) {
+        const Buffer *buffer = &stage->buffer[i];
+        if (!transient(buffer))
+            continue;
+        text_printf(out, "    %-8s %-24s %-26s steps %d..%d\n", kind_names[buffer->kind],
+                    graph->node[buffer->value].value_name, place_text(out->arena, buffer), buffer->born, buffer->dies);
+    }
+}
+
+static void dump_weights(const Plan *plan, int s, Text *out)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    const StagePlan *stage = &plan->stage[s];
+    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s)\n",
+                (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s", stage->states,
+                stage->states == 1 ? "" : "s");
+    for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
+        for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
+            const Param *param = &pipe->graph->param[pipe->graph->node[i].param[k]];
+            const ParamPlan *at = &plan->param[pipe->graph->node[i].param[k]];
+            text_printf(out, "    %-24s at %-10lld room %-10lld f32[", param->name, (Int)at->offset, (Int)at->room);
+            for (int d = 0; d < param->rank; d++)
+                text_printf(out, "%s%lld", d ? "," : "", (Int)param->dim[d]);
+            text_printf(out, "]\n");
+        }
+}
+
+void plan_dump(const Plan *plan, Text *out)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    text_printf(out, "plan %s for %s: %lld bytes static, %lld bytes over registers a minibatch\n", pipe->graph->name,
+                plan->target->name, (Int)plan->static_bytes, (Int)plan->traffic_bytes);
+    int e = 0;
+    for (int s = 0; s < pipe->nstages; s++) {
+        const StagePlan *stage = &plan->stage[s];
+        text_printf(out, "\nstage %d: %lld bytes; ring %d, staleness %d\n", s, (Int)stage->static_bytes,
+                    plan->sched->ring[s], plan->sched->staleness[s]);
+        dump_buffers(plan, s, out);
+        dump_weights(plan, s, out);
+        if (e < pipe->nedges && pipe->edge[e].from == s)
+            text_printf(out, "  registers to stage %d: %lld bytes\n", s + 1, (Int)stage->register_bytes);
+        for (; e < pipe->nedges && pipe->edge[e].from == s; e++)
+            text_printf(out, "    %-24s slots of %lld: %d forward, %d gradient, %d test\n",
+                        pipe->graph->node[pipe->edge[e].value].value_name, (Int)plan->reg[e].slot_bytes,
+                        plan->reg[e].forward_slots, plan->reg[e].gradient_slots, plan->reg[e].test_slots);
+    }
+}
