@@ -76,5 +76,6 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
 
 /* choices.c: pnetc list data: data sources, optimisers and rate policies with their arguments. */
 void choices_list(Text *out);
+int optimizer_states(const Choice *optimizer); /* state arrays as large as the weights: 1 for momentum */
 
 #endif
