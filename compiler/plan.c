@@ -7,7 +7,6 @@
 #include "plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan_area.h"
 
@@ -225,27 +224,6 @@ static void plan_params(Planner *p, int s)
         }
 }
 
-/* State arrays of the optimiser, from the list that the runtime is made from too. */
-static int optimizer_states(const char *name)
-{
-    static const struct {
-        const char *name;
-        int states;
-    } known[] = {
-#define OPTIMIZER(name, states, doc) {#name, states},
-#define POLICY(name, doc)
-#define ARG(name, key, kind, fallback, low, high, doc)
-#include "core/choices.def"
-#undef OPTIMIZER
-#undef POLICY
-#undef ARG
-    };
-    for (int i = 0; i < COUNT(known); i++)
-        if (name && !strcmp(known[i].name, name))
-            return known[i].states;
-    ICE("plan: the optimiser %s has no states in choices.def", name ? name : "(none)");
-}
-
 static void plan_registers(Planner *p)
 {
     const Sched *sched = p->plan->sched;
@@ -297,7 +275,7 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     };
     for (int b = 0; b < pipe->backward->nsteps; b++)
         p.step_of[pipe->backward->step[b].node] = &pipe->backward->step[b];
-    const int states = optimizer_states(sched->settings->train.optimizer.name);
+    const int states = optimizer_states(&sched->settings->train.optimizer);
     plan_registers(&p);
     for (int s = 0; s < pipe->nstages; s++) {
         plan_buffers(&p, s);
