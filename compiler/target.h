@@ -12,6 +12,7 @@ typedef struct TargetDef {
     TargetId id;
     const char *name, *doc;
     const char *library; /* "pn_cpu": the runtime library of its kernels */
+    const char *libs;    /* what that needs from the system when linked: "-ldnnl -lgomp"; "" */
     /* Bytes of one minibatch, in the largest layout the runtime may choose. */
     int64_t (*value_bytes)(const Graph *graph, NodeId value);
     int64_t (*aux_bytes)(const Graph *graph, NodeId node);

@@ -75,6 +75,7 @@ const TargetDef target_cpu = {
     .name = "cpu",
     .doc = "oneDNN 2.6 or 3.x, one thread a stage",
     .library = "pn_cpu",
+    .libs = "-ldnnl -lgomp",
     .value_bytes = value_bytes,
     .aux_bytes = aux_bytes,
     .param_floats = param_floats,

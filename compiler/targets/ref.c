@@ -13,6 +13,7 @@ const TargetDef target_ref = {
     .name = "ref",
     .doc = "naive C, no library: slow, plain layouts, the oracle for the other targets",
     .library = "pn_ref",
+    .libs = "",
     .value_bytes = plain_value_bytes,
     .aux_bytes = plain_aux_bytes,
     .param_floats = param_floats,
