@@ -50,7 +50,7 @@ static void bark(pn_run *run, double silent)
             snprintf(line, sizeof line, "\n  stage %d computes, or has ended", i);
         strncat(text, line, sizeof text - strlen(text) - 1);
     }
-    fail_record(run, "no stage has finished a step in %.0f seconds (PN_TIMEOUT sets the limit)%s", silent, text);
+    fail_record(run, "no stage has finished a step in %.3g seconds (PN_TIMEOUT sets the limit)%s", silent, text);
 }
 
 /* A tick passes, or a thread ends. */
