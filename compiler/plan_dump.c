@@ -148,18 +148,19 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
         if (transient(buffer))
             continue;
         const char *aux = node->op && node->op->aux_name ? node->op->aux_name : "aux";
-        text_printf(out, "    %-24s %3d x %-10lld %s\n",
-                    buffer->kind == BUFFER_AUX ? arena_printf(out->arena, "%s of %s", aux, node->name)
-                                               : node->value_name,
-                    buffer->slots, (Int)buffer->bytes,
-                    buffer->kind == BUFFER_AUX ? "" : shape_text_batch(out->arena, &node->shape, graph->batch));
+        if (buffer->kind == BUFFER_AUX)
+            text_printf(out, "    %-36s %3d x %lld\n", arena_printf(out->arena, "%s of %s", aux, node->name),
+                        buffer->slots, (Int)buffer->bytes);
+        else
+            text_printf(out, "    %-36s %3d x %-10lld %s\n", node->value_name, buffer->slots, (Int)buffer->bytes,
+                        shape_text_batch(out->arena, &node->shape, graph->batch));
     }
     text_printf(out, "  transient: %lld bytes, shared in time\n", (Int)stage->transient_bytes);
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
         if (!transient(buffer))
             continue;
-        text_printf(out, "    %-8s %-24s %-26s steps %d..%d\n", kind_names[buffer->kind],
+        text_printf(out, "    %-8s %-36s %-26s steps %d..%d\n", kind_names[buffer->kind],
                     graph->node[buffer->value].value_name, place_text(out->arena, buffer), buffer->born, buffer->dies);
     }
 }
@@ -175,7 +176,7 @@ static void dump_weights(const Plan *plan, int s, Text *out)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const Param *param = &pipe->graph->param[pipe->graph->node[i].param[k]];
             const ParamPlan *at = &plan->param[pipe->graph->node[i].param[k]];
-            text_printf(out, "    %-24s at %-10lld room %-10lld f32[", param->name, (Int)at->offset, (Int)at->room);
+            text_printf(out, "    %-36s at %-10lld room %-10lld f32[", param->name, (Int)at->offset, (Int)at->room);
             for (int d = 0; d < param->rank; d++)
                 text_printf(out, "%s%lld", d ? "," : "", (Int)param->dim[d]);
             text_printf(out, "]\n");
@@ -197,7 +198,7 @@ void plan_dump(const Plan *plan, Text *out)
         if (e < pipe->nedges && pipe->edge[e].from == s)
             text_printf(out, "  registers to stage %d: %lld bytes\n", s + 1, (Int)stage->register_bytes);
         for (; e < pipe->nedges && pipe->edge[e].from == s; e++)
-            text_printf(out, "    %-24s slots of %lld: %d forward, %d gradient, %d test\n",
+            text_printf(out, "    %-36s slots of %lld: %d forward, %d gradient, %d test\n",
                         pipe->graph->node[pipe->edge[e].value].value_name, (Int)plan->reg[e].slot_bytes,
                         plan->reg[e].forward_slots, plan->reg[e].gradient_slots, plan->reg[e].test_slots);
     }

@@ -127,6 +127,31 @@ static double stale_fraction(const Sched *sched)
     return all > 0 ? stale / all : 0;
 }
 
+/* Work is counted in multiply-adds: time is known only where it is measured. */
+static void warn_unbalanced(Diags *diags, const Sched *sched)
+{
+    const Pipe *pipe = sched->pipe;
+    const double allowed = sched->settings->pipeline.balance;
+    double sum = 0, largest = 0;
+    int slowest = 0;
+    bool overlaps = false;
+    for (int s = 0; s < pipe->nstages; s++) {
+        const double macs = pipe->stage[s].cost.macs;
+        sum += macs;
+        slowest = macs > largest ? s : slowest;
+        largest = macs > largest ? macs : largest;
+        for (int p = 0; p < sched->nphases; p++)
+            overlaps |= sched->phase[p].stage[s].warmup > 0;
+    }
+    if (!overlaps || sum <= 0 || allowed <= 0 || largest * pipe->nstages <= allowed * sum)
+        return;
+    const int cut = slowest < pipe->graph->ncuts ? slowest : slowest - 1;
+    diag_warning(diags, P0506, pipe->graph->cut[cut].span,
+                 "stage %d has %.2f x the mean work by MACs, over balance = %g", slowest, largest * pipe->nstages / sum,
+                 allowed);
+    diag_hint(diags, "move the registers (`pnetc check` shows the work of each stage), or raise `balance`");
+}
+
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings)
 {
     const size_t nstages = (size_t)pipe->nstages, nedges = (size_t)pipe->nedges + 1;
@@ -154,6 +179,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         diag_error(diags, P0505, choice->span, "the schedule %s cannot run: %s", choice->preset, wrong);
         return NULL;
     }
+    warn_unbalanced(diags, sched);
     return sched;
 }
 

@@ -1,0 +1,157 @@
+/* report_json.c: --json of check and plan. Keys are an interface: they are added to, never renamed. Sizes are bytes,
+ * counts are exact integers. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "report.h"
+
+typedef json_int_t Int;
+
+static json_t *made(json_t *value)
+{
+    if (!value) {
+        fprintf(stderr, "pnetc: error: out of memory (JSON)\n");
+        exit(1);
+    }
+    return value;
+}
+
+/* Takes `value`. */
+static void push(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, made(value)))
+        made(NULL);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, made(value)))
+        made(NULL);
+}
+
+/* "stale", "hybrid(stale, steps = 150, then = sequential)" */
+static const char *schedule_text(Arena *arena, const Sched *sched)
+{
+    const char *text = sched->phase[sched->nphases - 1].choice->preset;
+    for (int p = sched->nphases - 2; p >= 0; p--)
+        text = arena_printf(arena, "hybrid(%s, steps = %lld, then = %s)", sched->phase[p].choice->preset,
+                            (long long)sched->phase[p].choice->minibatches, text);
+    return text;
+}
+
+static Int takes_bytes(const Plan *plan, int stage)
+{
+    return stage > 0 ? (Int)plan->stage[stage - 1].register_bytes : 0;
+}
+
+static json_t *stage_json(const Plan *plan, int s)
+{
+    const Sched *sched = plan->sched;
+    const Stage *stage = &sched->pipe->stage[s];
+    const StagePlan *memory = &plan->stage[s];
+    const int layers = stage->last_layer - stage->first_layer + 1;
+    return made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage", s,
+                          "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs,
+                          "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
+                          "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
+                          "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
+                          "weight_bytes", (Int)memory->weight_floats * 4 * (memory->versions + 1 + memory->states),
+                          "register_bytes", (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
+}
+
+static json_t *registers_json(const Plan *plan)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    json_t *list = made(json_array());
+    for (int e = 0; e < pipe->nedges; e++) {
+        const RegisterPlan *reg = &plan->reg[e];
+        push(list, json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i}", "value",
+                             pipe->graph->node[pipe->edge[e].value].value_name, "from", pipe->edge[e].from, "to",
+                             pipe->edge[e].from + 1, "slot_bytes", (Int)reg->slot_bytes, "forward_slots",
+                             reg->forward_slots, "gradient_slots", reg->gradient_slots, "test_slots", reg->test_slots));
+    }
+    return list;
+}
+
+static void print(json_t *object, Text *out)
+{
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+    if (!text)
+        made(NULL);
+    text_printf(out, "%s\n", text);
+    free(text);
+    json_decref(object);
+}
+
+void report_check_json(const Plan *plan, Text *out)
+{
+    const Sched *sched = plan->sched;
+    const Pipe *pipe = sched->pipe;
+    json_t *top = made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target", plan->target->name,
+                                 "schedule", schedule_text(out->arena, sched), "batch", (Int)pipe->graph->batch));
+    json_t *stages = made(json_array());
+    int64_t params = 0, macs = 0;
+    for (int s = 0; s < pipe->nstages; s++) {
+        push(stages, stage_json(plan, s));
+        params += pipe->stage[s].params;
+        macs += (int64_t)pipe->stage[s].cost.macs;
+    }
+    set(top, "stages", stages);
+    set(top, "registers", registers_json(plan));
+    set(top, "parameters", json_integer(params));
+    set(top, "macs", json_integer(macs));
+    set(top, "stale_fraction", json_real(sched->stale_fraction));
+    set(top, "traffic_bytes", json_integer(plan->traffic_bytes));
+    set(top, "static_bytes", json_integer(plan->static_bytes));
+    print(top, out);
+}
+
+static json_t *buffers_json(const Plan *plan, int s)
+{
+    static const char *const kinds[BUFFER_KINDS] = {"saved", "aux", "value", "gradient", "partial", "test"};
+    const StagePlan *stage = &plan->stage[s];
+    json_t *list = made(json_array());
+    for (int b = 0; b < stage->nbuffers; b++) {
+        const Buffer *buffer = &stage->buffer[b];
+        json_t *item = made(json_pack("{s:s, s:s, s:I, s:i}", "kind", kinds[buffer->kind], "value",
+                                      plan->sched->pipe->graph->node[buffer->value].value_name, "bytes",
+                                      (Int)buffer->bytes, "slots", buffer->slots));
+        if (buffer->offset >= 0) {
+            set(item, "offset", json_integer(buffer->offset));
+            set(item, "born", json_integer(buffer->born));
+            set(item, "dies", json_integer(buffer->dies));
+        }
+        push(list, item);
+    }
+    return list;
+}
+
+static json_t *params_json(const Plan *plan, int s)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    json_t *list = made(json_array());
+    for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
+        for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
+            const int param = pipe->graph->node[i].param[k];
+            push(list, json_pack("{s:s, s:I, s:I}", "name", pipe->graph->param[param].name, "offset",
+                                 (Int)plan->param[param].offset, "room", (Int)plan->param[param].room));
+        }
+    return list;
+}
+
+void report_plan_json(const Plan *plan, Text *out)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    json_t *top = made(json_pack("{s:s, s:s, s:I, s:I}", "network", pipe->graph->name, "target", plan->target->name,
+                                 "static_bytes", (Int)plan->static_bytes, "traffic_bytes", (Int)plan->traffic_bytes));
+    json_t *stages = made(json_array());
+    for (int s = 0; s < pipe->nstages; s++) {
+        json_t *stage = stage_json(plan, s);
+        set(stage, "buffers", buffers_json(plan, s));
+        set(stage, "weights", params_json(plan, s));
+        push(stages, stage);
+    }
+    set(top, "stages", stages);
+    set(top, "registers", registers_json(plan));
+    print(top, out);
+}
