@@ -40,7 +40,8 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 compiler_o := $(call obj,$(compiler_c) $(shared_c)) $(B)/obj/gen/pnet.lex.o $(B)/obj/gen/pnet.tab.o
 units      := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_c))
 
-have_dnnl := $(shell mkdir -p $(B) && printf '\#include <oneapi/dnnl/dnnl.h>\n' | $(CC) -x c -fsyntax-only - 2>/dev/null && echo yes)
+hash      := \#
+have_dnnl := $(shell mkdir -p $(B) && printf '$(hash)include <oneapi/dnnl/dnnl.h>\n' | $(CC) -x c -fsyntax-only - 2>/dev/null && echo yes)
 libraries := $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a $(if $(have_dnnl),$(B)/lib/libpn_cpu.a)
 ifeq ($(have_dnnl),)
 units     := $(filter-out $(B)/tests/rt_cpu%,$(units))

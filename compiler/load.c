@@ -99,12 +99,12 @@ static void follow_uses(Loader *l, const Ast *ast)
         *vec_push(l->arena, &l->comment) = ast->comment[i];
 }
 
-static const SourceFile *load_file(Loader *l, const char *path, Span use)
+/* Opens and reads; *status is the file's. NULL after an error, or for a file read before. */
+static const SourceFile *read_source(Loader *l, const char *path, Span use, struct stat *status)
 {
     bool standard_input = strcmp(path, "-") == 0 && !use.at;
     int descriptor = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_NOCTTY);
-    struct stat status;
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+    if (descriptor < 0 || fstat(descriptor, status) != 0) {
         unreadable(l, path, use, strerror(errno));
         if (descriptor >= 0 && !standard_input)
             close(descriptor);
@@ -112,8 +112,8 @@ static const SourceFile *load_file(Loader *l, const char *path, Span use)
     }
     size_t length = 0;
     char *text = NULL;
-    bool fresh = is_new(l, &status, path, use);
-    if (fresh && S_ISDIR(status.st_mode))
+    bool fresh = is_new(l, status, path, use);
+    if (fresh && S_ISDIR(status->st_mode))
         unreadable(l, path, use, "it is a folder");
     else if (fresh && l->depth == MAX_DEPTH)
         unreadable(l, path, use, "too many files use each other in a row");
@@ -124,10 +124,17 @@ static const SourceFile *load_file(Loader *l, const char *path, Span use)
     if (!text)
         return NULL;
     const SourceFile *file = source_add(l->arena, l->sources, standard_input ? "<stdin>" : path, text, length);
-    if (!file) {
+    if (!file)
         unreadable(l, path, use, "all files together have over 1 GiB");
+    return file;
+}
+
+static const SourceFile *load_file(Loader *l, const char *path, Span use)
+{
+    struct stat status;
+    const SourceFile *file = read_source(l, path, use, &status);
+    if (!file)
         return NULL;
-    }
     int self = l->loaded.count;
     *vec_push(l->arena, &l->loaded) = (Loaded){status.st_dev, status.st_ino, path, use, true};
     l->depth++;
@@ -135,6 +142,13 @@ static const SourceFile *load_file(Loader *l, const char *path, Span use)
     l->depth--;
     l->loaded.at[self].reading = false;
     return file;
+}
+
+const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path)
+{
+    Loader l = {.arena = arena, .diags = diags, .sources = sources};
+    struct stat status;
+    return read_source(&l, path, (Span){0, 0}, &status);
 }
 
 Ast *load(Arena *arena, Diags *diags, Sources *sources, const char *path)
