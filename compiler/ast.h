@@ -87,6 +87,7 @@ struct Setting {
     Span name_span, span;
     Expr *value;       /* NULL for a block */
     Name label;        /* block: its own name, may be NULL */
+    Span body;         /* block: from { to } */
     Setting *inner;
     int ninner;
 };
@@ -99,7 +100,7 @@ typedef struct {
     Span keyword; /* the word that opens the item */
     ParamDecl *param; /* NETWORK, DEF */
     int nparams;
-    Body body;     /* NETWORK, DEF */
+    Body body;     /* NETWORK, DEF; of TRAIN, PIPELINE, MACHINE the span only */
     Expr *value;   /* PARAM default; USE: the path as EXPR_TEXT */
     Setting *setting; /* TRAIN, PIPELINE, MACHINE */
     int nsettings;

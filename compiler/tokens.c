@@ -60,7 +60,6 @@ static void bad_symbol(Parser *p, Token *token)
         {"!", "write `not`", T_NOT},
         {";", "the end of the line ends a statement", T_NEWLINE},
         {"//", "a comment begins with `#`", 0},
-        {"'", "texts stand in double quotes: \"data/mnist\"", 0},
         {"`", "texts stand in double quotes: \"data/mnist\"", 0},
         {"->", "a chain is written with `|>`, a range with `..`", 0},
         {"**", "there is no power operator: multiply", 0},
@@ -69,6 +68,11 @@ static void bad_symbol(Parser *p, Token *token)
     };
     int length, meant = 0;
     const char *text = token_text(p, *token, &length), *hint = NULL;
+    if (text[0] == '\'') {
+        diag_error(p->diags, P0101, span_of(p, *token), "texts stand in double quotes");
+        token->kind = T_TEXT;
+        return;
+    }
     for (int i = 0; i < COUNT(symbols); i++)
         if ((int)strlen(symbols[i].wrong) == length && strncmp(symbols[i].wrong, text, (size_t)length) == 0) {
             meant = symbols[i].meant;
@@ -429,9 +433,14 @@ static void close_bracket(Layout *l, int i, Token token)
 {
     if (l->partner[i] < 0) {
         const Open *open = top_open(l);
-        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' closes nothing", token.kind);
-        if (open && open->kind != '{')
-            diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "the bracket open here is '%c'", open->kind);
+        bool wrong = open && open->kind != '{' && !open->matched;
+        diag_error(l->p->diags, P0108, span_of(l->p, token),
+                   wrong ? "this '%c' does not close the '%c'" : "this '%c' closes nothing", token.kind,
+                   wrong ? open->kind : 0);
+        if (wrong) {
+            diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "opened here");
+            close_open(l, -1, false);
+        }
         return;
     }
     while (top_open(l) && top_open(l)->token != l->partner[i])

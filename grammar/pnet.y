@@ -119,11 +119,12 @@ item
         { item_add(p, (Item){.kind = ITEM_PARAM, .name = $2, .name_span = @2, .span = @$, .keyword = @1, .value = $4},
                    NULL, NULL); }
     | TRAIN settings
-        { item_add(p, (Item){.kind = ITEM_TRAIN, .span = @$, .keyword = @1}, NULL, $2); }
+        { item_add(p, (Item){.kind = ITEM_TRAIN, .span = @$, .keyword = @1, .body.span = @2}, NULL, $2); }
     | PIPELINE settings
-        { item_add(p, (Item){.kind = ITEM_PIPELINE, .span = @$, .keyword = @1}, NULL, $2); }
+        { item_add(p, (Item){.kind = ITEM_PIPELINE, .span = @$, .keyword = @1, .body.span = @2}, NULL, $2); }
     | MACHINE optional_name machine_settings
-        { item_add(p, (Item){.kind = ITEM_MACHINE, .name = $2, .name_span = @2, .span = @$, .keyword = @1}, NULL, $3); }
+        { item_add(p, (Item){.kind = ITEM_MACHINE, .name = $2, .name_span = @2, .span = @$, .keyword = @1, .body.span = @3},
+                   NULL, $3); }
     ;
 
 optional_name
@@ -182,7 +183,7 @@ machine_setting_list
 machine_setting
     : key '=' machine_value                     { $$ = (Setting){.name = $1, .name_span = @1, .span = @$, .value = $3}; }
     | NAME optional_name machine_settings
-        { $$ = (Setting){.name = $1, .name_span = @1, .span = @$, .label = $2,
+        { $$ = (Setting){.name = $1, .name_span = @1, .span = @$, .label = $2, .body = @3,
                          .inner = $3 ? $3->at : NULL, .ninner = $3 ? $3->count : 0}; }
     ;
 
