@@ -64,7 +64,6 @@ static void probe(const char *path)
 static bool train(pn_run *run)
 {
     run->transport->open(run);
-    interrupt_install(run);
     run->transport->train(run);
     interrupt_remove();
     run->transport->close(run);
@@ -105,7 +104,7 @@ static bool write_files(pn_run *run, const pn_options *options)
 static int finish(pn_run *run, const pn_options *options)
 {
     progress_clear(run->log);
-    if (run->stage[0].updates < run->steps)
+    if (run->stage[0].updates < run->steps && !options->quiet)
         printf("interrupted after %lld of %lld steps\n", (long long)run->stage[0].updates, (long long)run->steps);
     bool good = write_files(run, options);
     progress_last_line(run->log);
@@ -151,6 +150,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_log log;
     log_open(&log, run, options.quiet, options.metrics);
     run->log = &log;
+    interrupt_install(run);
     progress_begin(&log);
     if (!train(run))
         return failed(run);

@@ -121,7 +121,9 @@ void progress_interval(pn_log *log, const Interval *interval)
         draw(log, interval);
         return;
     }
-    printf("step %lld/%lld  epoch %.2f  ", (long long)interval->step, (long long)log->run->steps, interval->epoch);
+    int width = snprintf(NULL, 0, "%lld", (long long)log->run->steps);
+    printf("step %*lld/%lld  epoch %.2f  ", width, (long long)interval->step, (long long)log->run->steps,
+           interval->epoch);
     print_numbers(interval);
     printf("  lr %.4g", interval->rate);
     if (log->run->program->nphases > 1)
