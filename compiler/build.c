@@ -87,8 +87,9 @@ void flags_print(const char *self, const char *what, FILE *out)
         fprintf(stderr, "pnetc: there is no %s: this pnetc was built without target '%s' (pnetc doctor)\n",
                 is_there(core) ? kernels : core, target->name);
     else
-        fprintf(out, "%s %s%s%s -ljansson -lz -lm -pthread\n", shell_word(arena, kernels), shell_word(arena, core),
-                *target->libs ? " " : "", target->libs);
+        /* Each of the two libraries needs the other. */
+        fprintf(out, "-Wl,--start-group %s %s -Wl,--end-group%s%s -ljansson -lz -lm -pthread\n",
+                shell_word(arena, kernels), shell_word(arena, core), *target->libs ? " " : "", target->libs);
     arena_free(arena);
 }
 
