@@ -178,7 +178,7 @@ static void unknown_choice(Lower *l, ChoiceFamily family, const Expr *expr)
         }
     const bool named = expr->kind == EXPR_NAME || expr->kind == EXPR_CALL;
     FAIL(l, NULL, P0405, expr->kind == EXPR_CALL ? expr->name_span : expr->span,
-         named ? "unknown %s %s" : "a %s is wanted here", family_text[family], named ? expr->text : "");
+         named ? "unknown %s %s" : "the name of the %s is wanted here", family_text[family], named ? expr->text : "");
     const char *near = named ? nearest(expr->text, names.at, names.count) : NULL;
     if (near)
         diag_hint(l->diags, "did you mean %s?", near);

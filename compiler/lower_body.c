@@ -99,11 +99,11 @@ static void loss(Lower *l, Scope *scope, const Stmt *s)
 {
     if (scope->item->kind != ITEM_NETWORK) {
         FAIL(l, scope, P0218, s->span, "the loss stands in the network, not in a def");
-        l->loss_failed = true;
+        l->loss_failed = true; /* a network without a loss is not reported as well */
         return;
     }
     Value value = lower_expr(l, scope, s->value, NULL);
-    if (l->loss >= 0 || l->loss_failed) {
+    if (l->loss_span.at) {
         FAIL(l, scope, P0216, s->span, "the network has a second loss");
         diag_note(l->diags, l->loss_span, "the first one is here");
         return;

@@ -1,5 +1,5 @@
 /* lower_call.c: the arguments of calls, and op calls against their schema (op.h): first the tensors, then the required
- * attributes in order, then any attribute by name. */
+ * attributes in order (where none is required, the first: dropout(0.5)), then any attribute by name. */
 #include "lower.h"
 #include "op.h"
 
@@ -132,13 +132,16 @@ static bool attribute_value(Lower *l, const Scope *scope, const OpDef *op, int w
     return false;
 }
 
-/* The next required attribute that may be given by position; -1: none. */
-static int next_required(const OpDef *op, int after)
+/* The next attribute that may be given by position: the required ones; where none is required, the first. -1: none. */
+static int next_positional(const OpDef *op, int after)
 {
-    for (int i = after + 1; i < op->nattrs; i++)
-        if (op->attr[i].required)
+    bool required = false;
+    for (int i = 0; i < op->nattrs; i++) {
+        required |= op->attr[i].required;
+        if (op->attr[i].required && i > after)
             return i;
-    return -1;
+    }
+    return !required && op->nattrs && after < 0 ? 0 : -1;
 }
 
 /* ---- op calls ---- */
@@ -151,21 +154,23 @@ typedef struct {
     const Expr *call;
     Node node;
     VEC(NodeId) in;
-    int position;                            /* the last attribute given by position */
-    bool named, attributes, spoiled, unsure; /* unsure: an erroneous argument may have been a tensor or an attribute */
+    int position; /* the last attribute given by position */
+    bool named, attributes, spoiled;
+    bool unsure; /* an erroneous argument may have been meant for what is missing */
 } OpCall;
 
 static void add_tensor(OpCall *c, Value value, Span span)
 {
     Lower *l = c->l;
     const Node *producer = &l->graph->node[value.node];
-    c->spoiled = c->spoiled || c->attributes || c->named || (producer->op && producer->op->flags & OP_LOSS);
-    if (c->attributes || c->named) {
+    const bool is_loss = producer->op && producer->op->flags & OP_LOSS;
+    if ((c->attributes || c->named) && !c->unsure) {
         FAIL(l, c->scope, P0206, span, "the tensors of %s come before its attributes", c->op->name);
-    } else if (producer->op && producer->op->flags & OP_LOSS) {
+    } else if (is_loss) {
         FAIL(l, c->scope, P0222, span, "the loss is a number for each minibatch and no layer reads it");
         diag_note(l->diags, producer->span, "it is computed here");
     }
+    c->spoiled = c->spoiled || c->attributes || c->named || is_loss;
     *vec_push(l->arena, &c->in) = value.node;
 }
 
@@ -202,10 +207,10 @@ static void take_positional(OpCall *c, Value value, Span span)
     }
     if (c->named) {
         FAIL(c->l, c->scope, P0206, span, "an argument without a name follows one with a name");
-        c->spoiled = true;
+        c->spoiled = c->unsure = true;
         return;
     }
-    const int which = next_required(c->op, c->position);
+    const int which = next_positional(c->op, c->position);
     if (which < 0) {
         FAIL(c->l, c->scope, P0206, span, "%s takes no further argument without a name, found %s", c->op->name,
              value_text(c->l, &value));
@@ -237,7 +242,7 @@ static void take_named(OpCall *c, const Arg *arg)
         return;
     }
     unknown_argument(l, c->scope, c->call, arg, key, c->op->nattrs, (Span){0, 0});
-    c->spoiled = true;
+    c->spoiled = c->unsure = true;
 }
 
 static void check_complete(OpCall *c)
@@ -254,6 +259,8 @@ static void check_complete(OpCall *c)
         if (c->in.count == 0)
             diag_hint(l->diags, "x |> %s%s", op->name, c->call->nargs ? "(...)" : "");
         c->spoiled = true;
+        if (c->in.count > op->max_in)
+            return;
     }
     Text missing = text_new(l->arena);
     for (int i = 0; i < op->nattrs; i++) {

@@ -84,8 +84,12 @@ static Value parameter(Lower *l, Scope *scope, Name name, Span span, const Expr 
         o->used = true;
         given = o;
     }
-    if (given)
-        return given->value ? lower_expr(l, &l->file, given->value, NULL) : value_error();
+    if (given) {
+        Value value = given->value ? lower_expr(l, &l->file, given->value, NULL) : value_error();
+        if (value.kind == VALUE_ERROR && given->value && given->value->kind == EXPR_NAME)
+            diag_hint(l->diags, "a text has quotes: -D '%s=\"%s\"'", name, given->value->text);
+        return value;
+    }
     if (initial)
         return lower_expr(l, scope, initial, NULL);
     FAIL(l, scope, P0220, span, "the parameter %s%s has no value", name, owner);

@@ -6,8 +6,14 @@
 
 void lower_trace(Lower *l, const Scope *scope)
 {
-    for (int i = 0; i < MAX_CALL_NOTES && scope && scope->caller; i++, scope = scope->caller)
+    uint32_t last = 0; /* a recursive call is noted once */
+    for (int notes = 0; notes < MAX_CALL_NOTES && scope && scope->caller; scope = scope->caller) {
+        if (scope->call.at == last)
+            continue;
         diag_note(l->diags, scope->call, "in this call of %s", scope->item->name);
+        last = scope->call.at;
+        notes++;
+    }
 }
 
 bool lower_step(Lower *l, const Scope *scope, Span span)
@@ -33,7 +39,9 @@ static void note_definition(Lower *l, const Scope *scope, const Expr *expr)
     if (at < 0)
         return;
     const Span first = scope->names->bound.at[at].first;
-    if (first.at > expr->span.at)
+    if (map_get(&scope->index, expr->text) >= 0)
+        diag_note(l->diags, first, "%s is the variable of this loop and unknown outside of it", expr->text);
+    else if (first.at > expr->span.at)
         diag_note(l->diags, first, "%s is defined later, here", expr->text);
     else
         diag_note(l->diags, first, "%s is bound here, in a branch or loop that was not run", expr->text);

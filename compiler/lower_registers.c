@@ -84,6 +84,11 @@ static NodeId named_node(Lower *l, const Expr *expr, const NodeId *to)
         return -1;
     }
     const NodeId id = find_node(l->graph, expr->text);
+    if (id >= 0 && !l->graph->node[id].op) {
+        FAIL(l, NULL, P0522, expr->span, "%s is an input; a register stands behind an op", expr->text);
+        diag_note(l->diags, l->graph->node[id].span, "%s is declared here", expr->text);
+        return -1;
+    }
     if (id >= 0)
         return id;
     const int at = map_get(&l->body.index, name_of(l->arena, expr->text));

@@ -175,7 +175,6 @@ static void lower_train(Lower *l, Train *train)
     } else if (entry[STEPS].value && entry[EPOCHS].value) { /* the command line replaces the file's */
         entry[entry[STEPS].by_command ? EPOCHS : STEPS] = (Entry){0};
     }
-    const int64_t most_seed = (int64_t)1 << 53;
     int64_t seed = 1;
     choice_setting(l, &block, DATA, CHOICE_DATA, &train->data);
     choice_setting(l, &block, OPTIMIZER, CHOICE_OPTIMIZER, &train->optimizer);
@@ -184,7 +183,7 @@ static void lower_train(Lower *l, Train *train)
     integer_setting(l, &block, WARMUP, 0, trillion, &train->warmup);
     integer_setting(l, &block, STEPS, 1, trillion, &train->steps);
     integer_setting(l, &block, EPOCHS, 1, 1000000000, &train->epochs);
-    integer_setting(l, &block, SEED, 0, most_seed, &seed);
+    integer_setting(l, &block, SEED, 0, 999999999999999, &seed);
     integer_setting(l, &block, TEST_EVERY, 0, trillion, &train->test_every);
     train->seed = (uint64_t)seed;
 }

@@ -2,7 +2,6 @@
  * checked. */
 #include "lower.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char *const unit_table[] = {
@@ -27,8 +26,6 @@ static void check_quantity(Lower *l, const Expr *expr)
         else
             diag_hint(l->diags, "units are such as GB/s, GFLOP/s, GiB, us, GHz");
     }
-    if (!(expr->real >= 0) || !isfinite(expr->real))
-        FAIL(l, NULL, P0404, expr->span, "a quantity of a machine must be a finite number and not negative");
 }
 
 /* Nesting of blocks, and of expressions except to the left, is bounded by the parser. */
@@ -37,8 +34,6 @@ static void check_value(Lower *l, const Expr *expr)
     for (; expr; expr = expr->left) {
         if (expr->kind == EXPR_QUANTITY)
             check_quantity(l, expr);
-        if (expr->kind == EXPR_UNARY && expr->left->kind == EXPR_QUANTITY)
-            FAIL(l, NULL, P0404, expr->span, "a quantity of a machine must be a finite number and not negative");
         check_value(l, expr->right);
         for (int i = 0; i < expr->nargs; i++)
             check_value(l, expr->arg[i].value);
