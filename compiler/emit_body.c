@@ -9,24 +9,54 @@
 
 /* ---- a function: declarations that its lines need, lines, comments in one column ---- */
 
-static void print_lines(const Line *line, int count, Text *out)
+enum { INDENT = 4, RIGHT = 132, COLUMN_LEAST = 60 };
+
+/* The column of the comments: as far right as the lines in front of it and the comments behind it allow. */
+static int comment_column(const Line *line, int count)
 {
-    enum { COLUMN_LIMIT = 96 };
     int column = 0;
-    for (int i = 0; i < count; i++) {
-        const int width = (int)strlen(line[i].code);
-        if (line[i].comment && width > column && width <= COLUMN_LIMIT)
-            column = width;
+    for (int limit = RIGHT; limit >= COLUMN_LEAST; limit -= 4) {
+        int comment = 0;
+        column = 0;
+        for (int i = 0; i < count; i++) {
+            const int width = (int)strlen(line[i].code);
+            if (!line[i].comment)
+                continue;
+            comment = (int)strlen(line[i].comment) > comment ? (int)strlen(line[i].comment) : comment;
+            if (width <= limit && width > column)
+                column = width;
+        }
+        if (INDENT + column + 7 + comment <= RIGHT)
+            break;
     }
-    for (int i = 0; i < count; i++) {
-        if (line[i].comment)
-            text_printf(out, "    %-*s /* %s */\n", column, line[i].code, line[i].comment);
-        else
-            text_printf(out, "    %s\n", line[i].code);
-    }
+    return column;
 }
 
-/* Prints the function of the collected lines; `weights`: the verb that gives this pass its weights. */
+/* A call that reaches beyond the column goes on below its first argument. */
+static void print_line(const Line *line, int column, Text *out)
+{
+    const char *code = line->code, *open = strchr(code, '(');
+    int indent = INDENT;
+    while (line->comment && open && (int)strlen(code) + indent - INDENT > column) {
+        const char *fold = NULL;
+        for (const char *c = strstr(code, ", "); c && (int)(c - code) + 1 + indent - INDENT <= column;
+             c = strstr(c + 1, ", "))
+            if (c > open)
+                fold = c;
+        if (!fold)
+            break;
+        text_printf(out, "%*s%.*s\n", indent, "", (int)(fold + 1 - code), code);
+        indent = INDENT + (int)(strchr(line->code, '(') + 1 - line->code);
+        code = fold + 2;
+        open = code - 1; /* any comma may be the next fold */
+    }
+    if (line->comment)
+        text_printf(out, "%*s%-*s /* %s */\n", indent, "", column - (indent - INDENT), code, line->comment);
+    else
+        text_printf(out, "%*s%s\n", indent, "", code);
+}
+
+/* Prints the function of the collected lines; `weights`: the call that gives this pass its weights. */
 static void print_function(Emit *e, const char *name, const char *number, const char *weights, Text *out)
 {
     VEC(Line) all = {0};
@@ -35,8 +65,7 @@ static void print_function(Emit *e, const char *name, const char *number, const 
             (Line){arena_printf(e->arena, "const int k = (int)(%s %% %d);", number, e->sched->ring[e->stage]),
                    "the slot of this minibatch"};
     if (weights && emit_mentions(e, "w"))
-        *vec_push(e->arena, &all) =
-            (Line){arena_printf(e->arena, "const float *w = %s(stage, %s);", weights, number), NULL};
+        *vec_push(e->arena, &all) = (Line){arena_printf(e->arena, "const float *w = %s;", weights), NULL};
     for (int i = 0; e->part == PART_BACKWARD && i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->place.kind != PLACE_REGISTER_IN && value->place.kind != PLACE_REGISTER_OUT)
@@ -61,7 +90,9 @@ static void print_function(Emit *e, const char *name, const char *number, const 
         text_printf(out, "    (void)stage;\n");
     if (!uses_number)
         text_printf(out, "    (void)%s;\n", number);
-    print_lines(all.at, all.count, out);
+    const int column = comment_column(all.at, all.count);
+    for (int i = 0; i < all.count; i++)
+        print_line(&all.at[i], column, out);
     text_printf(out, "}\n");
 }
 
@@ -76,10 +107,10 @@ static void begin(Emit *e, Part part)
     }
 }
 
-/* "f32[100,6,14,14] from stage 0" */
-static const char *crossing(Emit *e, NodeId id, const char *preposition, int stage)
+/* "from stage 0" */
+static const char *crossing(Emit *e, const char *preposition, int stage)
 {
-    return arena_printf(e->arena, "%s %s stage %d", values_text(e, id), preposition, stage);
+    return arena_printf(e->arena, "%s stage %d", preposition, stage);
 }
 
 /* ---- init ---- */
@@ -135,8 +166,8 @@ static void take_inputs(Emit *e)
 static void take(Emit *e, StageValue *value)
 {
     value->taken = true;
-    emit_commented(e, crossing(e, value->id, "from", e->stage - 1), "const float *%s = pn_take(stage, &%s.%s, n);",
-                   value->name, e->register_name[value->in_index], way(e));
+    emit_commented(e, crossing(e, "from", e->stage - 1), "const float *%s = pn_take(stage, &%s.%s, n);", value->name,
+                   e->register_name[value->in_index], way(e));
 }
 
 static void done(Emit *e, int edge, const char *channel)
@@ -152,8 +183,8 @@ static void pass_values_on(Emit *e)
             continue;
         const char *out = e->register_name[value->out_index];
         take(e, value);
-        emit_commented(e, crossing(e, value->id, "on to", e->stage + 1),
-                       "pn_copy(&tensor.%s, pn_room(stage, &%s.%s, n), %s);", value->name, out, way(e), value->name);
+        emit_commented(e, crossing(e, "on to", e->stage + 1), "pn_copy(&tensor.%s, pn_room(stage, &%s.%s, n), %s);",
+                       value->name, out, way(e), value->name);
         emit_line(e, "pn_give(stage, &%s.%s, n);", out, way(e));
         if (value->last_reader < 0)
             done(e, value->in_index, way(e));
@@ -171,7 +202,7 @@ static void print_forward_node(Emit *e, NodeId id)
             take(e, in);
     }
     if (value->out)
-        emit_commented(e, crossing(e, id, "to", e->stage + 1), "float *%s = pn_room(stage, &%s.%s, n);", value->name,
+        emit_commented(e, crossing(e, "to", e->stage + 1), "float *%s = pn_room(stage, &%s.%s, n);", value->name,
                        e->register_name[value->out_index], way(e));
     (e->part == PART_TEST && verbs->evaluate ? verbs->evaluate : verbs->forward)(e, node);
     if (value->out)
@@ -196,9 +227,9 @@ static void print_forward(Emit *e, Part part, Text *out)
         if (e->graph->node[id].op)
             print_forward_node(e, id);
     if (part == PART_TEST)
-        print_function(e, "test", "n", "pn_test_weights", out);
+        print_function(e, "test", "n", "pn_test_weights(stage)", out);
     else
-        print_function(e, "forward", "n", "pn_forward_weights", out);
+        print_function(e, "forward", "n", "pn_forward_weights(stage, n)", out);
 }
 
 /* ---- backward ---- */
@@ -209,7 +240,7 @@ static void room_gradient(Emit *e, StageValue *value)
     if (!value->in || !value->in->gradient || value->roomed)
         return;
     value->roomed = true;
-    emit_commented(e, crossing(e, value->id, "to", e->stage - 1), "float *%s = pn_room(stage, &%s.gradient, n);",
+    emit_commented(e, crossing(e, "to", e->stage - 1), "float *%s = pn_room(stage, &%s.gradient, n);",
                    value->gradient_name, e->register_name[value->in_index]);
 }
 
@@ -226,7 +257,7 @@ static void arrive(Emit *e, StageValue *value)
         return;
     value->arrived = true;
     const char *out = e->register_name[value->out_index];
-    const char *comment = crossing(e, value->id, "from", e->stage + 1);
+    const char *comment = crossing(e, "from", e->stage + 1);
     if (!value->gradient && !value->in) {
         emit_commented(e, comment, "float *%s = pn_take(stage, &%s.gradient, n);", value->gradient_name, out);
         return;
@@ -281,7 +312,7 @@ static void print_backward(Emit *e, Text *out)
         if (value->in && value->in->kept_consumer)
             done(e, value->in_index, "forward");
     }
-    print_function(e, "backward", "n", "pn_backward_weights", out);
+    print_function(e, "backward", "n", "pn_backward_weights(stage, n)", out);
 }
 
 void emit_functions(Emit *e, Text *out)

@@ -109,10 +109,10 @@ static void memory_row(Emit *e, Text *out)
 {
     const StagePlan *plan = &e->plan->stage[e->stage];
     Text text = text_new(e->arena);
-    text_printf(&text, "saved for backward %lld B (%d in flight), transient %lld B", (long long)plan->saved_bytes,
+    text_printf(&text, "rings %lld B (%d in flight), transient %lld B", (long long)plan->saved_bytes,
                 e->sched->ring[e->stage], (long long)plan->transient_bytes);
     if (plan->weight_floats)
-        text_printf(&text, ", %lld weights x (%d version%s, gradient, %d state%s)", (long long)plan->weight_floats,
+        text_printf(&text, ", weights %lld x (%d version%s, gradient, %d state%s)", (long long)plan->weight_floats,
                     plan->versions, plan->versions == 1 ? "" : "s", plan->states, plan->states == 1 ? "" : "s");
     row(out, "memory", text.data);
 }

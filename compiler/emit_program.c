@@ -123,10 +123,11 @@ static void schedule_data(Emit *e, Text *out)
     text_printf(out, "static const pn_phase phases[] = {\n");
     for (int i = 0; i < sched->nphases; i++) {
         const PhaseChoice *choice = sched->phase[i].choice;
-        text_printf(out,
-                    "    {.name = %s, .minibatches = %lld, .stash = %s, .order = order%d, .staleness = (const int[]){",
-                    quoted(e->arena, choice->preset), (Int)choice->minibatches,
-                    choice->rule->backward_reads_own ? "true" : "false", i);
+        text_printf(
+            out,
+            "    {.name = %s, .minibatches = %lld, .stash = %s, .order = order%d,\n     .staleness = (const int[]){",
+            quoted(e->arena, choice->preset), (Int)choice->minibatches,
+            choice->rule->backward_reads_own ? "true" : "false", i);
         for (int s = 0; s < stages; s++)
             text_printf(out, "%s%d", s ? ", " : "", sched->phase[i].staleness[s]);
         text_printf(out, "}}, /* weights: %s */\n", choice->rule->name);

@@ -73,7 +73,11 @@ const char *gradient_ref(Emit *e, NodeId id)
 
 const char *values_text(Emit *e, NodeId id)
 {
-    return shape_text_batch(e->arena, &e->graph->node[id].shape, e->graph->batch);
+    const Shape *shape = &e->graph->node[id].shape;
+    if (shape->dtype == DTYPE_CLASS)
+        return arena_printf(e->arena, "%lld labels of %lld classes", (long long)e->graph->batch,
+                            (long long)shape->classes);
+    return shape_text_batch(e->arena, shape, e->graph->batch);
 }
 
 const char *emit_op(Emit *e, const Node *node)
