@@ -1,6 +1,6 @@
 /* oracle.c: the evaluator against what PyTorch computed in double (tests/oracle/make_oracle.py writes the cases and
- * says how they read). Stated tolerance: each number within 2e-6 of the largest of its tensor (at least 1): about 16
- * units of f32 in sums of up to some hundred terms. The margin is printed. */
+ * says how they read). Stated tolerance: each number within 4e-7 of the largest of its tensor (at least 1): about 3
+ * units of f32. The margin is printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
