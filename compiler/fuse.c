@@ -17,6 +17,7 @@ typedef struct {
     Node *node;      /* working copy, old ids; `in` is resolved through `becomes` when the new graph is made */
     NodeId *becomes; /* per old id: the old id whose node now makes this value; itself: kept */
     int *segment;    /* per old id: number of cuts at or before it */
+    NodeId *next;    /* per old id: the next reader of in[0] behind it; nnodes: none */
     NodeId *reader;  /* per old id: its only reader; -1: none or several */
     int *readers;
     const OpDef *relu, *maxpool, *linear, *flatten;
@@ -27,6 +28,12 @@ static NodeId source(const Fusion *f, NodeId value)
     while (f->becomes[value] != value)
         value = f->becomes[value] = f->becomes[f->becomes[value]];
     return value;
+}
+
+/* Whether `reader` may read in[0] of `dropped` itself without changing the order of the readers. */
+static bool in_order(const Fusion *f, NodeId dropped, NodeId reader)
+{
+    return !f->from->node[f->from->node[dropped].in[0]].op || f->next[dropped] > reader;
 }
 
 static void add_name(Fusion *f, Node *node, Name name)
@@ -51,6 +58,15 @@ static void survey(Fusion *f)
             const NodeId v = g->node[i].in[k];
             f->reader[v] = f->readers[v]++ == 0 ? i : -1;
         }
+    }
+    NodeId *behind =
+        arena_alloc(f->arena, sizeof(NodeId) * (size_t)(g->nnodes + 1)); /* per value: first reader so far */
+    for (NodeId i = 0; i < g->nnodes; i++)
+        behind[i] = g->nnodes;
+    for (NodeId i = g->nnodes - 1; i >= 0; i--) {
+        f->next[i] = g->node[i].nin > 0 ? behind[g->node[i].in[0]] : g->nnodes;
+        for (int k = 0; k < g->node[i].nin; k++)
+            behind[g->node[i].in[k]] = i;
     }
 }
 
@@ -99,7 +115,7 @@ static void move_relu(Fusion *f, NodeId id)
     Node *pool = &f->node[id], *below = &f->node[maker];
     if (!below->op || f->reader[read] != id || f->segment[maker] != f->segment[id])
         return;
-    if (below->op == f->relu && below->nchain == 0) {
+    if (below->op == f->relu && below->nchain == 0 && in_order(f, maker, id)) {
         add_name(f, pool, below->name);
         pool->relu = true;
         f->becomes[maker] = source(f, f->from->node[maker].in[0]);
@@ -113,7 +129,8 @@ static void move_relu(Fusion *f, NodeId id)
     }
 }
 
-/* Flattens whose readers are all linear of the same stage. */
+/* Flattens whose readers are all linear of the same stage. With several of them the gradient of x is summed in another
+ * way, which is the same if nothing else reads x. */
 static void drop_flattens(Fusion *f)
 {
     const Graph *g = f->from;
@@ -121,9 +138,13 @@ static void drop_flattens(Fusion *f)
     for (NodeId i = 0; i < g->nnodes; i++)
         if (g->node[i].op && g->node[i].op == f->linear && f->segment[g->node[i].in[0]] == f->segment[i])
             linear_readers[g->node[i].in[0]]++;
-    for (NodeId i = 0; i < g->nnodes; i++)
-        if (g->node[i].op && g->node[i].op == f->flatten && f->readers[i] > 0 && linear_readers[i] == f->readers[i])
-            f->becomes[i] = g->node[i].in[0];
+    for (NodeId i = 0; i < g->nnodes; i++) {
+        if (!g->node[i].op || g->node[i].op != f->flatten || f->readers[i] == 0 || linear_readers[i] != f->readers[i])
+            continue;
+        const NodeId x = g->node[i].in[0];
+        if (f->readers[x] == 1 || (f->reader[i] >= 0 && in_order(f, i, f->reader[i])) || !g->node[x].op)
+            f->becomes[i] = x;
+    }
     for (NodeId i = 0; i < g->nnodes; i++)
         if (g->node[i].op && g->node[i].op == f->linear && f->becomes[g->node[i].in[0]] != g->node[i].in[0])
             add_name(f, &f->node[i], g->node[g->node[i].in[0]].name);
@@ -175,6 +196,7 @@ Graph *fuse(Arena *arena, const Graph *graph)
         .node = arena_alloc(arena, n * sizeof(Node)),
         .becomes = arena_alloc(arena, n * sizeof(NodeId)),
         .segment = arena_alloc(arena, n * sizeof(int)),
+        .next = arena_alloc(arena, n * sizeof(NodeId)),
         .reader = arena_alloc(arena, n * sizeof(NodeId)),
         .readers = arena_alloc(arena, n * sizeof(int)),
         .relu = op_find("relu"),
