@@ -204,7 +204,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
     const Option table[] = {
         {"steps", "N", "minibatches to train; 0: only test", IS_COUNT, &options->steps},
         {"epochs", "N", "the same, in passes over the training images", IS_COUNT, &options->epochs},
-        {"data", "PATH|NAME", "where the images are, or another source, as digits (built in)", IS_TEXT, &options->data},
+        {"data", "PATH|NAME", "folder of the images, SOURCE or SOURCE:FOLDER; digits is built in", IS_TEXT,
+         &options->data},
         {"transport", "NAME", "how stages run and talk", IS_TRANSPORT, &options->transport},
         {"seed", "N", "of initial weights, order of images, dropout", IS_SEED, &options->seed},
         {"eval-every", "N", "test after each N steps; 0: only at the end", IS_COUNT, &options->test_every},
