@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include "core/fail.h"
 #include "core/interrupt.h"
 #include "core/stage.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/fail.h"
+#include "core/driver.h"
 
 void fail_record(pn_run *run, const char *format, ...)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/driver.h"
-#include "core/fail.h"
 #include "transport/slots.h"
 
 /* The first channel for which the step would have to wait; NULL: ready. */

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "core/driver.h"
-#include "core/fail.h"
 #include "transport/slots.h"
 #include "transport/watchdog.h"
 

@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/fail.h"
+#include "core/driver.h"
 #include "transport/slots.h"
 
 void watchdog_open(Watchdog *watchdog, pn_run *run)
