@@ -25,7 +25,7 @@ void emit_makefile(Emit *e, Text *out)
     for (int s = 0; s < e->pipe->nstages; s++)
         text_printf(out, " build/stage%d.o", s);
     text_printf(out,
-                "\n\n%s: $(objects) $(wildcard $(filter %%.a,$(LIBS)))\n"
+                "\n\n%s: $(objects) $(sort $(wildcard $(filter %%.a,$(LIBS))))\n"
                 "\t$(CC) $(LDFLAGS) -o $@ $(objects) $(LIBS)\n\n"
                 "build/%%.o: %%.c %s.h Makefile | build\n"
                 "\t$(CC) -std=c11 $(CFLAGS) -ffp-contract=off $(WARN) $(FLAGS) -c -o $@ $<\n\n"

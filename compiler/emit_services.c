@@ -123,7 +123,7 @@ const char *emit_weight(Emit *e, const Node *node, int i)
 
 const char *emit_gradient_weight(Emit *e, const Node *node, int i)
 {
-    return arena_printf(e->arena, "g + %s", e->offset_name[node->param[i]]);
+    return arena_printf(e->arena, "dw + %s", e->offset_name[node->param[i]]);
 }
 
 const char *emit_gradient_out(Emit *e, const Node *node)

@@ -162,8 +162,9 @@ static void weight_arrays(Emit *e, Text *out)
     word[count] = arena_printf(e->arena, "WEIGHTS = %lld", (Int)plan->weight_floats);
     text_wrapped(out, word, count + 1, ", ", "    ", 4);
     text_printf(out,
-                "\n};\nstatic PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\nstatic PN_BUFFER float g[WEIGHTS];"
-                "          /* gradient */\n",
+                "\n};\n"
+                "static PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\n"
+                "static PN_BUFFER float dw[WEIGHTS];         /* their gradient */\n",
                 plan->versions);
     if (plan->states)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
@@ -315,7 +316,7 @@ static void descriptor(Emit *e, Text *out)
     if (params)
         text_printf(out,
                     "    .param = param, .nparams = PARAMS,\n"
-                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = g,%s\n",
+                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
                     plan->states ? " .state = state[0]," : "");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
                 e->sched->ring[e->stage]);

@@ -2,14 +2,28 @@
 #include "emit_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* Names of the file that the values must leave free: what emit_stage.c declares, and the parameters and locals of the
- * functions of ops. */
+/* What emit_stage.c declares, and locals of the functions that ops print. */
+/* clang-format off */
 static const char *const file_words[] = {
-    "PARAMS",  "WEIGHTS", "T",       "op",    "tensor", "t",     "w",    "g",        "k",
-    "n",       "stage",   "weights", "state", "param",  "init",  "main", "backward", "test",
-    "forward", "x",       "y",       "gx",    "gy",     "saved", "i",    "v",        "p",
+    "PARAMS", "WEIGHTS", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "param", "init", "forward", "backward",
+    "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
 };
+/* clang-format on */
+
+/* A name free of the names of functions of ops: tanh_value, tanh_slope, relu_tanh_forward, and of their locals v0, v1.
+ */
+static const char *value_name(Emit *e, Name name)
+{
+    static const char *const endings[] = {"_value", "_slope", "_forward", "_backward"};
+    const char *base = c_name(e->arena, name);
+    const size_t length = strlen(base);
+    bool clash = base[0] == 'v' && base[1] && strspn(base + 1, "0123456789") == length - 1;
+    for (int i = 0; i < COUNT(endings); i++)
+        clash |= length > strlen(endings[i]) && !strcmp(base + length - strlen(endings[i]), endings[i]);
+    return names_take(e->names, clash ? arena_printf(e->arena, "%s_", base) : base);
+}
 
 static StageValue *touch(Emit *e, NodeId id)
 {
@@ -102,7 +116,7 @@ static void name_values(Emit *e)
 {
     for (int i = 0; i < e->touched.count; i++) {
         StageValue *value = &e->value[e->touched.at[i]];
-        value->name = names_take(e->names, c_name(e->arena, e->graph->node[value->id].value_name));
+        value->name = value_name(e, e->graph->node[value->id].value_name);
     }
     for (int i = 0; i < e->touched.count; i++) {
         StageValue *value = &e->value[e->touched.at[i]];

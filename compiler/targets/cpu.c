@@ -26,16 +26,22 @@ static int64_t value_bytes(const Graph *graph, NodeId value)
     return size_product((const int64_t[]){graph->batch, padded_count(graph, value), (int64_t)sizeof(float)}, 3);
 }
 
-/* oneDNN records the winner of a pooling window in a byte where its taps can be counted in one, else in an int. */
+/* Bytes of an element of an activation-shaped aux. oneDNN records the winner of a pooling window in a byte where its
+ * taps can be counted in one, else in an int. */
+static int64_t aux_entry(const Graph *graph, const Node *node)
+{
+    if (!op_attr(node->op, "kernel"))
+        return node->op->aux(graph, node) / shape_count(&node->shape);
+    const int64_t kernel = attr_int(node, "kernel");
+    return kernel * kernel < TAPS_IN_A_BYTE ? 1 : (int64_t)sizeof(int32_t);
+}
+
 static int64_t aux_bytes(const Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    if (!n->op || !n->op->aux_channels)
+    if (!n->op || !n->op->aux || !n->op->aux_channels)
         return plain_aux_bytes(graph, node);
-    const int64_t kernel = attr_int(n, "kernel");
-    const int64_t taps = size_product((const int64_t[]){kernel, kernel}, 2);
-    const int64_t entry = taps < TAPS_IN_A_BYTE ? 1 : (int64_t)sizeof(int32_t);
-    return size_product((const int64_t[]){graph->batch, padded_count(graph, node), entry}, 3);
+    return size_product((const int64_t[]){graph->batch, padded_count(graph, node), aux_entry(graph, n)}, 3);
 }
 
 static int64_t conv_floats(const Param *weight, int64_t groups)
