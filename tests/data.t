@@ -160,7 +160,7 @@ elif [ -d "$packed" ] && command -v xz >/dev/null; then
     for file in "$packed"/*.xz; do xz -dc "$file" >"mnist/$(basename "$file" .xz)"; done
 fi
 if [ -e mnist/$images ] || [ -e mnist/$images.gz ]; then
-    out=$("$program" --data mnist --steps 200 2>&1)
+    out=$("$program" --data mnist --steps 3000 2>&1)
     ok $? "MNIST: runs"
     like "$out" '60000 \+ 10000 images of 28x28' "MNIST: all images"
     like "$out" '^test accuracy [89][0-9]\.[0-9]* % \(10000 images\)$' "MNIST: a linear classifier of 49 pixels learns"

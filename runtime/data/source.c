@@ -1,6 +1,7 @@
 /* The table of data sources, what they share, and the checks of a data set against the program that will read it. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/data.h"
 
@@ -123,12 +124,20 @@ static bool takes_path(const char *source)
     return false;
 }
 
-/* `--data mnist:DIR` and `--data mnist` name a source; its choice then has no arguments. */
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* `--data mnist:DIR` and `--data mnist` name a source, the latter unless there is a folder of that name. */
 static const pn_source *named_source(const char *option, const char **path)
 {
     for (int i = 0; i < PN_COUNT(table); i++) {
         size_t length = strlen(table[i]->name);
-        if (strncmp(option, table[i]->name, length) == 0 && (option[length] == ':' || option[length] == 0)) {
+        if (strncmp(option, table[i]->name, length) != 0)
+            continue;
+        if (option[length] == ':' || (option[length] == 0 && !is_folder(option))) {
             *path = option[length] == ':' ? option + length + 1 : NULL;
             return table[i];
         }
