@@ -40,8 +40,8 @@ static void eval_gradients(const EvalContext *c)
 static void emit_init(Emit *e, const Node *node)
 {
     emit_call(e, node, remark_relu(node), "%s = pn_add_init(stage, &(pn_add_def){", emit_op(e, node));
-    emit_line(e, "    .name = \"%s\", .a = %s, .b = %s, .y = %s, .relu = %s});", node->name, emit_tensor_in(e, node, 0),
-              emit_tensor_in(e, node, 1), emit_tensor_out(e, node), emit_bool(node->relu));
+    emit_line(e, "    .name = \"%s\", .a = %s, .b = %s, .y = %s%s});", node->name, emit_tensor_in(e, node, 0),
+              emit_tensor_in(e, node, 1), emit_tensor_out(e, node), emit_flag(e, "relu", node->relu));
 }
 
 static void emit_forward(Emit *e, const Node *node)

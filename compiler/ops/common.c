@@ -142,9 +142,9 @@ const char *emit_tensor_out(Emit *e, const Node *node)
     return emit_tensor(e, node_id(e, node));
 }
 
-const char *emit_bool(bool value)
+const char *emit_flag(Emit *e, const char *field, bool value)
 {
-    return value ? "true" : "false";
+    return value ? arena_printf(emit_arena(e), ", .%s = true", field) : "";
 }
 
 void emit_relu_mask(Emit *e, const Node *node)

@@ -38,7 +38,8 @@ void eval_add(float *to, float *scratch, int64_t n);
 NodeId node_id(Emit *e, const Node *node);
 const char *emit_tensor_in(Emit *e, const Node *node, int i);
 const char *emit_tensor_out(Emit *e, const Node *node);
-const char *emit_bool(bool value); /* "true" */
+/* ", .relu = true" for a field of a definition that is set; "": false is what C gives it. */
+const char *emit_flag(Emit *e, const char *field, bool value);
 /* Behind a fused relu: masks the arriving gradient in place. */
 void emit_relu_mask(Emit *e, const Node *node);
 const char *remark_relu(const Node *node); /* "relu1 fused" for conv, linear, ...; NULL */

@@ -95,11 +95,9 @@ static void emit_init(Emit *e, const Node *node)
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
               emit_tensor_out(e, node));
     emit_line(e, "    .w = %s, .b = %s,", emit_param(e, node, 0), attr[BIAS].i ? emit_param(e, node, 1) : "NULL");
-    emit_line(
-        e,
-        "    .groups = %d, .kernel = %d, .stride = %d, .pad = %d, .dilation = %d, .relu = %s, .data_gradient = %s});",
-        (int)attr[GROUPS].i, (int)attr[KERNEL].i, (int)attr[STRIDE].i, (int)attr[PAD].i, (int)attr[DILATION].i,
-        emit_bool(node->relu), emit_bool(emit_gradient_in(e, node, 0) != NULL));
+    emit_line(e, "    .groups = %d, .kernel = %d, .stride = %d, .pad = %d, .dilation = %d%s%s});", (int)attr[GROUPS].i,
+              (int)attr[KERNEL].i, (int)attr[STRIDE].i, (int)attr[PAD].i, (int)attr[DILATION].i,
+              emit_flag(e, "relu", node->relu), emit_flag(e, "data_gradient", emit_gradient_in(e, node, 0) != NULL));
 }
 
 static void emit_forward(Emit *e, const Node *node)

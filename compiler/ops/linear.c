@@ -52,9 +52,9 @@ static void emit_init(Emit *e, const Node *node)
     emit_call(e, node, remark_relu(node), "%s = pn_linear_init(stage, &(pn_linear_def){", emit_op(e, node));
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
               emit_tensor_out(e, node));
-    emit_line(e, "    .w = %s, .b = %s, .relu = %s, .data_gradient = %s});", emit_param(e, node, 0),
-              node->attr[BIAS].i ? emit_param(e, node, 1) : "NULL", emit_bool(node->relu),
-              emit_bool(emit_gradient_in(e, node, 0) != NULL));
+    emit_line(e, "    .w = %s, .b = %s%s%s});", emit_param(e, node, 0),
+              node->attr[BIAS].i ? emit_param(e, node, 1) : "NULL", emit_flag(e, "relu", node->relu),
+              emit_flag(e, "data_gradient", emit_gradient_in(e, node, 0) != NULL));
 }
 
 static void emit_forward(Emit *e, const Node *node)

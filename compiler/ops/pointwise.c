@@ -195,8 +195,8 @@ static void emit_init(Emit *e, const Node *node)
     emit_call(e, node, NULL, "%s = pn_pointwise_init(stage, &(pn_pointwise_def){", emit_op(e, node));
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
               emit_tensor_out(e, node));
-    emit_line(e, "    .forward = %s, .backward = %s, .reads_x = %s, .keeps_zero = %s});", forward,
-              backward != NULL ? backward : "NULL", emit_bool(node->nchain > 0), emit_bool(keeps_zero));
+    emit_line(e, "    .forward = %s, .backward = %s%s%s});", forward, backward != NULL ? backward : "NULL",
+              emit_flag(e, "reads_x", node->nchain > 0), emit_flag(e, "keeps_zero", keeps_zero));
 }
 
 static void emit_forward(Emit *e, const Node *node)
@@ -260,5 +260,5 @@ static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backwa
     };
 
 POINTWISE(relu, OP_KEEPS_ZERO, x > 0.0f ? x : 0.0f, y > 0.0f ? g : 0.0f, "max(0, x)")
-POINTWISE(tanh, OP_KEEPS_ZERO, tanhf(x), g *(1.0f - y * y), "hyperbolic tangent")
-POINTWISE(sigmoid, 0, 1.0f / (1.0f + expf(-x)), g *y *(1.0f - y), "1 / (1 + exp(-x))")
+POINTWISE(tanh, OP_KEEPS_ZERO, tanhf(x), (1.0f - y * y) * g, "hyperbolic tangent")
+POINTWISE(sigmoid, 0, 1.0f / (1.0f + expf(-x)), (1.0f - y) * y * g, "1 / (1 + exp(-x))")

@@ -120,11 +120,10 @@ static void emit_init(Emit *e, const Node *node)
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
               emit_tensor_out(e, node));
     if (node->op->aux != NULL)
-        emit_line(e, "    .argmax = %s, .relu = %s,", emit_aux_area(e, node), emit_bool(node->relu));
-    else
-        emit_line(e, "    .count_padding = %s,", emit_bool(pool.count_padding));
-    emit_line(e, "    .kernel_h = %d, .kernel_w = %d, .stride = %d, .pad = %d});", (int)pool.kernel_h,
-              (int)pool.kernel_w, (int)pool.stride, (int)pool.pad);
+        emit_line(e, "    .argmax = %s,", emit_aux_area(e, node));
+    emit_line(e, "    .kernel_h = %d, .kernel_w = %d, .stride = %d, .pad = %d%s%s});", (int)pool.kernel_h,
+              (int)pool.kernel_w, (int)pool.stride, (int)pool.pad, emit_flag(e, "relu", node->relu),
+              emit_flag(e, "count_padding", pool.count_padding));
 }
 
 static void emit_max_forward(Emit *e, const Node *node)
