@@ -13,7 +13,8 @@ enum {
     MAX_WORK = 2000000,   /* statements and calls of one elaboration: a mistyped nest of loops ends in a second */
     MAX_NODES = 100000,   /* a node is about 1 kB; the largest network in use (ResNet-1001) has 5000 */
     MAX_CALL_DEPTH = 100, /* defs inside defs: the host's stack */
-    MAX_DEPTH = 1000,     /* expressions and blocks inside each other, over all calls: the host's stack */
+    MAX_DEPTH = 1000,     /* expressions and blocks inside each other, over all calls: the host's stack. One call: 200
+                           * at most, by the parser */
     MAX_CALL_NOTES = 3,   /* "in this call of ..." below an error inside a def */
 };
 

@@ -201,32 +201,47 @@ static Value pipe_value(Lower *l, Scope *scope, const Expr *expr, Name explicit_
 
 /* ---- operators ---- */
 
+static Value logical_value(Lower *l, Scope *scope, const Expr *expr, Value left)
+{
+    const char *what = expr->op == OP_AND ? "a side of `and`" : "a side of `or`";
+    bool a, b;
+    if (!value_want_bool(l, scope, left, expr->left->span, what, &a))
+        return value_error();
+    if (a == (expr->op == OP_OR)) /* the right side counts only if the left does not decide */
+        return left;
+    Value right = lower_expr(l, scope, expr->right, NULL);
+    return value_want_bool(l, scope, right, expr->right->span, what, &b) ? right : value_error();
+}
+
+static Value operator_value(Lower *l, Scope *scope, const Expr *expr, Value left, Name explicit_name)
+{
+    if (expr->op == OP_AND || expr->op == OP_OR)
+        return logical_value(l, scope, expr, left);
+    Value right = lower_expr(l, scope, expr->right, NULL);
+    if (expr->op != OP_ADD || left.kind == VALUE_ERROR || right.kind == VALUE_ERROR ||
+        (left.kind != VALUE_TENSOR && right.kind != VALUE_TENSOR))
+        return value_binary(l, scope, expr, left, right);
+    if (left.kind == right.kind)
+        return lower_add(l, scope, expr, left, right, explicit_name);
+    const bool tensor_left = left.kind == VALUE_TENSOR;
+    FAIL(l, scope, P0209, (tensor_left ? expr->right : expr->left)->span, "expected a tensor, found %s",
+         value_text(l, tensor_left ? &right : &left));
+    diag_note(l->diags, (tensor_left ? expr->left : expr->right)->span, "the other side of `+` is %s",
+              value_text(l, tensor_left ? &left : &right));
+    return value_error();
+}
+
+/* a + b + ...: from the left, as chains of |> */
 static Value binary_value(Lower *l, Scope *scope, const Expr *expr, Name explicit_name)
 {
-    Value left = lower_expr(l, scope, expr->left, NULL);
-    if (expr->op == OP_AND || expr->op == OP_OR) { /* the right side counts only if the left does not decide */
-        const char *what = expr->op == OP_AND ? "a side of `and`" : "a side of `or`";
-        bool a, b;
-        if (!value_want_bool(l, scope, left, expr->left->span, what, &a))
-            return value_error();
-        if (a == (expr->op == OP_OR))
-            return left;
-        Value right = lower_expr(l, scope, expr->right, NULL);
-        return value_want_bool(l, scope, right, expr->right->span, what, &b) ? right : value_error();
-    }
-    Value right = lower_expr(l, scope, expr->right, NULL);
-    if (expr->op == OP_ADD && left.kind == VALUE_TENSOR && right.kind == VALUE_TENSOR)
-        return lower_add(l, scope, expr, left, right, explicit_name);
-    if (expr->op == OP_ADD && left.kind != VALUE_ERROR && right.kind != VALUE_ERROR &&
-        (left.kind == VALUE_TENSOR) != (right.kind == VALUE_TENSOR)) {
-        const bool tensor_left = left.kind == VALUE_TENSOR;
-        FAIL(l, scope, P0209, (tensor_left ? expr->right : expr->left)->span, "expected a tensor, found %s",
-             value_text(l, tensor_left ? &right : &left));
-        diag_note(l->diags, (tensor_left ? expr->left : expr->right)->span, "the other side of `+` is %s",
-                  value_text(l, tensor_left ? &left : &right));
-        return value_error();
-    }
-    return value_binary(l, scope, expr, left, right);
+    VEC(const Expr *) operators = {0};
+    const Expr *start = expr;
+    for (; start->kind == EXPR_BINARY; start = start->left)
+        *vec_push(l->arena, &operators) = start;
+    Value value = lower_expr(l, scope, start, NULL);
+    for (int i = operators.count - 1; i >= 0; i--)
+        value = operator_value(l, scope, operators.at[i], value, i ? NULL : explicit_name);
+    return value;
 }
 
 static Value expression(Lower *l, Scope *scope, const Expr *expr, Name explicit_name)

@@ -1,12 +1,12 @@
 #!/bin/bash
 # dump.t: the inner forms of the compiler as stable text. For tests/dump/NAME.pnet each sibling NAME.ast, .graph, .pipe,
-# .sched or .plan holds what `pnetc check --dump=...` must print. A first line "# pnetc: OPTIONS" adds options.
+# .sched or .plan holds what `pnetc check --dump=...` must print. A first line "# options: OPTIONS" adds options.
 # BLESS=1 rewrites the siblings that exist; create an empty one to begin.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/tap.sh"
 cd "$ROOT/tests/dump" || exit 1
 for file in *.pnet; do
-    read -ra options <<<"$(sed -n '1s/^# pnetc: *//p' "$file")"
+    read -ra options <<<"$(sed -n '1s/^# options: *//p' "$file")"
     found=0
     for form in ast graph pipe sched plan; do
         golden=${file%.pnet}.$form

@@ -325,11 +325,14 @@ static void test_limits(void **state)
     (void)state;
     Arena *arena = arena_new();
     Text text = text_new(arena);
-    text_printf(&text, HEAD " n = 0");
-    for (int i = 0; i < 1500; i++)
-        text_printf(&text, " + 1");
-    text_printf(&text, "\n h = image\n" LOSS);
-    expect_error(text.data, NULL, "P0213");
+    text_printf(&text, "def f(x, n) {\n if n == 0 { return x }\n return ");
+    for (int i = 0; i < 20; i++)
+        text_printf(&text, "relu(");
+    text_printf(&text, "f(x, n - 1)");
+    for (int i = 0; i < 20; i++)
+        text_printf(&text, ")");
+    text_printf(&text, "\n}\n" HEAD " h = f(image, 90)\n" LOSS);
+    expect_error(text.data, NULL, "more than 1000 expressions");
     arena_free(arena);
     expect_error("def f(x) { return f(x) }\n" HEAD " h = f(image)\n" LOSS, NULL, "more than 100 defs");
     expect_error("def f(x) { return g(x) }\ndef g(x) { return f(x) + f(x) }\n" HEAD " h = f(image)\n" LOSS, NULL,
