@@ -47,7 +47,9 @@ static bool make_folder(Writing *w, const char *folder)
     if (!stat(folder, &status)) {
         if (S_ISDIR(status.st_mode))
             return true;
-        return failed(w, P0603, "make the folder", folder, ENOTDIR);
+        diag_error(w->diags, P0603, (Span){0}, "%s is there and is no folder", folder);
+        diag_hint(w->diags, "choose another folder with -o");
+        return false;
     }
     if (errno != ENOENT)
         return failed(w, P0603, "make the folder", folder, errno);
