@@ -26,7 +26,9 @@ static bool shape(ShapeContext *c)
             (long long)spread, (long long)spread, (long long)in[1], (long long)in[2], (long long)attr[PAD].i);
     }
     const int64_t weight[4] = {out, in[0] / groups, kernel, kernel};
-    const int64_t fan_in = weight[1] * kernel * kernel, fan_out = out / groups * kernel * kernel;
+    int64_t fan_in = 0; /* overflow: the weight is too large, said below */
+    checked_mul(weight[1], kernel * kernel, &fan_in);
+    const int64_t fan_out = out / groups * kernel * kernel;
     return shape_set(c, 3, (int64_t[]){out, height, width}) &&
            shape_weight(c, "weight", attr[INIT].init, fan_in, fan_out, 4, weight) &&
            (!attr[BIAS].i || shape_weight(c, "bias", attr[BIAS_INIT].init, fan_in, fan_out, 1, &out));
