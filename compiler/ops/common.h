@@ -42,6 +42,6 @@ const char *emit_tensor_out(Emit *e, const Node *node);
 const char *emit_flag(Emit *e, const char *field, bool value);
 /* Behind a fused relu: masks the arriving gradient in place. */
 void emit_relu_mask(Emit *e, const Node *node);
-const char *remark_relu(const Node *node); /* "relu1 fused" for conv, linear, ...; NULL */
+const char *remark_relu(const Node *node); /* "relu fused"; NULL: none */
 
 #endif
