@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 256 * 1024, ALIGNMENT = _Alignof(max_align_t) };
+/* Chunks grow from the first size to the last. */
+enum { FIRST_CHUNK = 4 * 1024, LAST_CHUNK = 1024 * 1024, ALIGNMENT = _Alignof(max_align_t) };
 
 typedef struct Chunk Chunk;
 struct Chunk {
@@ -59,7 +60,8 @@ void *arena_alloc(Arena *arena, size_t bytes)
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     Chunk *chunk = arena->chunk;
     if (!chunk || chunk->room - chunk->used < bytes) {
-        size_t room = bytes > CHUNK_BYTES / 4 ? bytes : CHUNK_BYTES;
+        size_t usual = !chunk ? FIRST_CHUNK : chunk->room < LAST_CHUNK / 2 ? 2 * chunk->room : LAST_CHUNK;
+        size_t room = bytes > usual / 4 ? bytes : usual;
         Chunk *fresh = calloc(1, sizeof *fresh + room);
         if (!fresh)
             out_of_memory(room);

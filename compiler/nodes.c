@@ -36,6 +36,13 @@ static void take_args(Parser *p, Expr *expr, const ArgList *args)
             expr->arg[i].value = build_expr(p, EXPR_ERROR, expr->arg[i].value->span);
 }
 
+Expr *build_text(Parser *p, Name text, Span span)
+{
+    Expr *expr = build_expr(p, text ? EXPR_TEXT : EXPR_ERROR, span);
+    expr->text = text;
+    return expr;
+}
+
 Expr *build_name(Parser *p, Name name, Span span)
 {
     Expr *expr = build_expr(p, EXPR_NAME, span);

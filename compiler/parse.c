@@ -33,26 +33,28 @@ static double real_value(Parser *p, const char *text, int length, Span span)
     return value;
 }
 
-/* What stands between the quotes, escapes resolved. The closing quote may be missing: reported by tokens.c. */
+/* What stands between the quotes, escapes resolved; NULL after an error. */
 static Name text_value(Parser *p, const char *text, int length, Span span)
 {
     Text value = text_new(p->arena);
-    for (int i = 1; i < length && text[i] != '"'; i++) {
-        if (text[i] != '\\' || i + 1 >= length) {
-            text_append(&value, &text[i], text[i] != '\\');
+    bool right = true;
+    for (int i = 1; i < length - 1; i++) {
+        if (text[i] != '\\') {
+            text_append(&value, &text[i], 1);
             continue;
         }
         i++;
         const char *known = strchr("\\\"nt", text[i]);
-        if (text[i] && known) {
+        if (known) {
             text_append(&value, &"\\\"\n\t"[known - "\\\"nt"], 1);
         } else {
             Span here = {span.at + (uint32_t)i - 1, span.at + (uint32_t)i + 1};
             diag_error(p->diags, P0104, here, "no such escape in a text");
             diag_hint(p->diags, "there are \\\\ \\\" \\n and \\t");
+            right = false;
         }
     }
-    return name_intern(p->arena, value.data, value.length);
+    return right ? name_intern(p->arena, value.data, value.length) : NULL;
 }
 
 int grammar_lex(GRAMMAR_STYPE *value, Span *span, Parser *p)
@@ -71,7 +73,7 @@ int grammar_lex(GRAMMAR_STYPE *value, Span *span, Parser *p)
         value->real = real_value(p, text, length, *span);
         break;
     case T_TEXT:
-        value->name = text_value(p, text, length, *span);
+        value->name = token.reported ? NULL : text_value(p, text, length, *span);
         break;
     default:
         value->name = name_intern(p->arena, text, (size_t)length);
@@ -83,12 +85,12 @@ int grammar_lex(GRAMMAR_STYPE *value, Span *span, Parser *p)
 static void read_text(Parser *p, int start)
 {
     if (p->file->length > MAX_SOURCE) {
-        diag_error(p->diags, P0111, (Span){p->file->base, p->file->base}, "the file has %s; %s is the most",
-                   human_bytes(p->arena, p->file->length), human_bytes(p->arena, MAX_SOURCE));
+        diag_error(p->diags, P0111, (Span){p->file->base, p->file->base}, "the file is larger than %d MiB",
+                   MAX_SOURCE >> 20);
         return;
     }
-    tokens_read(p, start);
-    grammar_parse(p);
+    if (tokens_read(p, start))
+        grammar_parse(p);
 }
 
 Ast *parse(Arena *arena, Diags *diags, const SourceFile *file)

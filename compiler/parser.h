@@ -16,6 +16,7 @@ enum {
 typedef struct {
     int kind;         /* of pnet.tab.h */
     uint32_t at, end; /* at == end: not in the text but supplied by tokens.c */
+    bool reported;    /* wrong, and said so: no further error about it */
 } Token;
 
 typedef VEC(Expr *) ExprList;
@@ -30,6 +31,7 @@ typedef struct {
     const SourceFile *file;
     VEC(Token) token;
     int next;      /* the token that the grammar reads next */
+    uint32_t cut;  /* reading stopped here, reported: no syntax errors at or behind it; 0: read to the end */
     bool too_high; /* MAX_HEIGHT was reported */
     VEC(Item) item;
     VEC(Comment) comment;
@@ -37,7 +39,8 @@ typedef struct {
 } Parser;
 
 /* tokens.c */
-void tokens_read(Parser *p, int start); /* start: the token that chooses what is parsed */
+/* start: the token that chooses what is parsed. False: no text, reported. */
+bool tokens_read(Parser *p, int start);
 const char *token_text(const Parser *p, Token token, int *length);
 
 /* syntax.c: a syntax error at the token read last; `expected` are token names of pnet.y. */
@@ -45,6 +48,7 @@ void syntax_error(Parser *p, const char *const *expected, int count);
 
 /* nodes.c: nodes of the Ast. Spans: see ast.h. */
 Expr *build_expr(Parser *p, ExprKind kind, Span span);
+Expr *build_text(Parser *p, Name text, Span span); /* text NULL: an error was reported */
 Expr *build_name(Parser *p, Name name, Span span);
 Expr *build_call(Parser *p, Name callee, Span name_span, const ArgList *args, Span span);
 Expr *build_pipe(Parser *p, Expr *left, Name callee, Span name_span, const ArgList *args, Span span);

@@ -58,7 +58,7 @@ static const char *what(Arena *arena, const Expected *e)
     const char *name[64];
     int count = 0;
     for (int i = 0; i < COUNT(order); i++)
-        if (expects(e, order[i]) && !(in_chain && strcmp(order[i], "'('") == 0))
+        if (expects(e, order[i]) && !(in_chain && (strcmp(order[i], "'('") == 0 || strcmp(order[i], "'='") == 0)))
             name[count++] = order[i];
     for (int i = 0; i < e->count && count < COUNT(name); i++) {
         bool known = false;
@@ -77,6 +77,11 @@ static bool is_keyword(int kind)
     return kind >= T_NETWORK && kind <= T_NO;
 }
 
+static bool is_comparison(int kind)
+{
+    return kind == '<' || kind == '>' || kind == T_EQ || kind == T_NE || kind == T_LE || kind == T_GE;
+}
+
 /* The token in words; a long one is shortened. */
 static const char *found(const Parser *p, int i)
 {
@@ -93,47 +98,63 @@ static const char *found(const Parser *p, int i)
     return arena_printf(p->arena, "'%.*s%s'", cut ? 40 : length, text, cut ? "..." : "");
 }
 
-static const char *word(const Parser *p, Token token)
+static const char *token_copy(const Parser *p, Token token)
 {
     int length;
     const char *text = token_text(p, token, &length);
     return arena_text(p->arena, text, (size_t)length);
 }
 
-static void hint(Parser *p, const Expected *e, int i)
+/* The mistakes that people are known to make; NULL: another one. */
+static const char *known_mistake(const Parser *p, const Expected *e, int i)
 {
     static const char *const items[] = {"network", "def", "use", "param", "train", "pipeline", "machine"};
     static const char *const statements[] = {"input", "register", "loss", "for", "if", "else", "return"};
-    Token now = p->token.at[i], before = i > 0 ? p->token.at[i - 1] : (Token){0};
-    Token before_that = i > 1 ? p->token.at[i - 2] : (Token){0};
+    Arena *arena = p->arena;
+    Token now = p->token.at[i], before = p->token.at[i > 0 ? i - 1 : 0], before_that = p->token.at[i > 1 ? i - 2 : 0];
+    const char *word = token_copy(p, now), *word_before = token_copy(p, before);
     bool item = expects(e, "'network'") && !expects(e, "a name");
     bool second = before.kind == T_NAME && (before_that.kind == T_NEWLINE || before_that.kind == '{');
+    bool number_before = before.kind == T_INTEGER || before.kind == T_REAL;
     const char *near;
-    if (item && now.kind == T_NAME && (near = nearest(word(p, now), items, COUNT(items))))
-        diag_hint(p->diags, "did you mean `%s`?", near);
-    else if (item && (now.kind == T_NAME || is_keyword(now.kind)))
-        diag_hint(p->diags, "statements stand inside a network or a def");
-    else if (now.kind == '=' && expects(e, "'=='"))
-        diag_hint(p->diags, "`==` compares");
-    else if (now.kind == '=' && before.kind == T_LOSS)
-        diag_hint(p->diags, "loss takes an expression: loss softmax_cross_entropy(x, label)");
-    else if (now.kind == '=' && before.kind == T_REGISTER)
-        diag_hint(p->diags, "`register` stands alone; `registers = ...` is a setting of the pipeline block");
-    else if (is_keyword(now.kind) && expects(e, "a name") && e->count == 1)
-        diag_hint(p->diags, "`%s` is a word of the language; choose another name", word(p, now));
-    else if (now.kind == T_NAME && before.kind == '}' && strcmp(word(p, now), "elif") == 0)
-        diag_hint(p->diags, "write `else if`");
-    else if (second && (near = nearest(word(p, before), statements, COUNT(statements))))
-        diag_hint(p->diags, "did you mean `%s`?", near);
-    else if (now.kind == T_NAME && (before.kind == T_INTEGER || before.kind == T_REAL) &&
-             expects(e, "the end of the line"))
-        diag_hint(p->diags, "units stand in machine blocks only");
-    else if (expects(e, "'|>'") && !expects(e, "'+'") && now.kind < 128 && strchr("+-*/%", now.kind))
-        diag_hint(p->diags, "put the chain in parentheses: (x |> relu) %c y", now.kind);
-    else if (before.kind == T_PIPE && now.kind == T_NEWLINE)
-        diag_hint(p->diags, "a chain goes on when the next line begins with `|>`");
-    else if (before.kind == T_PIPE && is_keyword(now.kind))
-        diag_hint(p->diags, "`%s` is a word of the language", word(p, now));
+
+    if (item && now.kind == T_NAME && (near = nearest(word, items, COUNT(items))))
+        return arena_printf(arena, "did you mean `%s`?", near);
+    if (item && (now.kind == T_NAME || is_keyword(now.kind)))
+        return "statements stand inside a network or a def";
+    if (now.kind == '=' && before.kind == T_LOSS)
+        return "loss takes an expression: loss softmax_cross_entropy(x, label)";
+    if (now.kind == '=' && before.kind == T_REGISTER)
+        return "`register` stands alone; `registers = ...` is a setting of the pipeline block";
+    if (now.kind == '=' && expects(e, "'=='") && expects(e, "'{'"))
+        return "`==` compares";
+    if (now.kind == ':' && expects(e, "'='"))
+        return "write `=`";
+    if (is_keyword(now.kind) && e->count == 1 && expects(e, "a name"))
+        return arena_printf(arena, "`%s` is a word of the language; choose another name", word);
+    if (is_keyword(before.kind) && (now.kind == '=' || (e->count == 1 && expects(e, "'='"))))
+        return arena_printf(arena, "`%s` is a word of the language; choose another name", word_before);
+    if (now.kind == T_NAME && before.kind == '}' && strcmp(word, "elif") == 0)
+        return "write `else if`";
+    if (second && (near = nearest(word_before, statements, COUNT(statements))))
+        return arena_printf(arena, "did you mean `%s`?", near);
+    if (now.kind == '(' && second)
+        return arena_printf(arena, "a statement gives its value a name: y = %s(...)", word_before);
+    if (now.kind == '[' && (expects(e, "an integer") || before.kind == '='))
+        return "a list is written (1, 2)";
+    if (is_comparison(now.kind) && expects(e, "'and'"))
+        return "comparisons are joined by `and`";
+    if (now.kind == T_INTEGER && expects(e, "'return'") && p->token.at[i + 1].at == now.end)
+        return "names begin with a letter or _";
+    if (now.kind == T_NAME && number_before && now.at == before.end)
+        return "a number is made of digits, a point and an exponent: 30000, 0.5, 5e-4";
+    if (now.kind == T_NAME && number_before && expects(e, "the end of the line"))
+        return "units stand in machine blocks only";
+    if (expects(e, "'|>'") && !expects(e, "'+'") && now.kind < 128 && strchr("+-*/%", now.kind))
+        return arena_printf(arena, "put the chain in parentheses: (x |> relu) %c y", now.kind);
+    if (before.kind == T_PIPE && now.kind == T_NEWLINE)
+        return "a chain goes on when the next line begins with `|>`";
+    return NULL;
 }
 
 void syntax_error(Parser *p, const char *const *expected, int count)
@@ -141,7 +162,13 @@ void syntax_error(Parser *p, const char *const *expected, int count)
     Expected e = {expected, count};
     int i = p->next - 1;
     Token token = p->token.at[i];
+    if (token.reported)
+        return;
+    if (p->cut && (token.at >= p->cut || token.at == token.end))
+        return;
     Span span = {p->file->base + token.at, p->file->base + token.end};
     diag_error(p->diags, P0102, span, "expected %s before %s", what(p->arena, &e), found(p, i));
-    hint(p, &e, i);
+    const char *hint = known_mistake(p, &e, i);
+    if (hint)
+        diag_hint(p->diags, "%s", hint);
 }

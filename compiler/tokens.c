@@ -32,7 +32,7 @@ typedef struct {
     VEC(Open) open;
     int *partner;     /* per raw token: the partner of a bracket; -1: none */
     int depth, signs; /* as MAX_NESTING counts; signs in a row right now */
-    bool quiet;       /* until the newline: a text without end has swallowed brackets */
+    bool quiet;       /* until the newline: wrong text may have swallowed brackets */
 } Layout;
 
 static Span span_of(const Parser *p, Token token)
@@ -120,27 +120,16 @@ static void bad_control(Parser *p, Token token)
         diag_error(p->diags, P0105, span_of(p, token), "the control character 0x%02X", byte);
 }
 
-/* Inside comments and texts: bytes that would be dangerous or lost. */
-static void check_inside(Parser *p, Token token)
-{
-    int length;
-    const char *text = token_text(p, token, &length), *nul = memchr(text, 0, (size_t)length);
-    if (nul) {
-        uint32_t at = token.at + (uint32_t)(nul - text);
-        diag_error(p->diags, P0105, span_of(p, (Token){0, at, at + 1}), "a NUL byte");
-    }
-}
-
 /* Reports what is wrong with a raw token and turns it into what was meant; false: it is left out. */
 static bool accept_raw(Parser *p, Token *token)
 {
     int length;
     const char *text = token_text(p, *token, &length);
+    token->reported = token->kind >= T_BAD_NAME && token->kind <= T_BAD_CONTROL;
     switch (token->kind) {
     case T_BLANK:
         return false;
     case T_COMMENT: {
-        check_inside(p, *token);
         uint32_t line = token->at;
         while (line > 0 && (p->file->text[line - 1] == ' ' || p->file->text[line - 1] == '\t'))
             line--;
@@ -151,11 +140,7 @@ static bool accept_raw(Parser *p, Token *token)
         *vec_push(p->arena, &p->comment) = (Comment){span, own_line};
         return false;
     }
-    case T_TEXT:
-        check_inside(p, *token);
-        return true;
     case T_BAD_TEXT:
-        check_inside(p, *token);
         diag_error(p->diags, P0104, span_of(p, *token), "this text has no closing \" on its line");
         return true; /* stays BAD_TEXT: layout() needs to know */
     case T_BAD_NUMBER:
@@ -170,15 +155,14 @@ static bool accept_raw(Parser *p, Token *token)
     case T_BAD_SYMBOL:
         bad_symbol(p, token);
         return true;
-    case T_BAD_NUL:
-        diag_error(p->diags, P0105, span_of(p, *token), length == 1 ? "a NUL byte" : "%d NUL bytes", length);
-        return false;
     case T_BAD_BYTES:
         bad_bytes(p, *token);
-        return false;
+        token->kind = T_GRAMMAR_error;
+        return true;
     case T_BAD_CONTROL:
         bad_control(p, *token);
-        return false;
+        token->kind = T_GRAMMAR_error;
+        return true;
     default:
         return true;
     }
@@ -195,7 +179,7 @@ static void scan(Layout *l)
     bool comment_follows = false;
     uint32_t at = (uint32_t)skip;
     for (int kind; (kind = scan_token(scanner)) != T_END;) {
-        Token token = {kind, at, at + (uint32_t)scan_get_leng(scanner)};
+        Token token = {.kind = kind, .at = at, .end = at + (uint32_t)scan_get_leng(scanner)};
         at = token.end;
         bool slashes = kind == T_BAD_SYMBOL && token.end - token.at == 2 && p->file->text[token.at] == '/';
         if (comment_follows && kind != T_NEWLINE)
@@ -279,9 +263,9 @@ static void supply_braces(Layout *l)
             if (follows == '{' || follows == T_PIPE)
                 continue;
             uint32_t at = out.at[out.count - 1].end;
-            diag_error(l->p->diags, P0102, span_of(l->p, (Token){0, at, at}),
+            diag_error(l->p->diags, P0102, span_of(l->p, (Token){.at = at, .end = at}),
                        "expected '{' before the end of the line");
-            *vec_push(arena, &out) = (Token){'{', at, at};
+            *vec_push(arena, &out) = (Token){.kind = '{', .at = at, .end = at, .reported = true};
             header = false;
         }
         *vec_push(arena, &out) = token;
@@ -322,7 +306,9 @@ static void match(Layout *l)
             while (top >= 0 && closing(l->raw.at[stack.at[top]].kind) != kind &&
                    (kind == '}' || l->raw.at[stack.at[top]].kind != '{'))
                 top--;
-            if (top >= 0 && closing(l->raw.at[stack.at[top]].kind) == kind) {
+            if (kind != '}' && (top < 0 || l->raw.at[stack.at[top]].kind == '{'))
+                top = stack.count - 1; /* of the wrong kind, but meant for the bracket opened last */
+            if (top >= 0 && (l->raw.at[stack.at[top]].kind == '{') == (kind == '}')) {
                 l->partner[stack.at[top]] = i;
                 l->partner[i] = stack.at[top];
                 stack.count = top;
@@ -341,7 +327,7 @@ static int last_kind(const Layout *l)
 
 static void put(Layout *l, int kind, uint32_t at, uint32_t end)
 {
-    *vec_push(l->p->arena, &l->p->token) = (Token){kind, at, end};
+    *vec_push(l->p->arena, &l->p->token) = (Token){.kind = kind, .at = at, .end = end};
 }
 
 static uint32_t last_end(const Layout *l)
@@ -408,6 +394,12 @@ static void newline(Layout *l, int i)
     l->quiet = false;
     if ((top_open(l) && top_open(l)->kind != '{') || follows == T_PIPE)
         return;
+    if (last_kind(l) == T_PIPE && follows == T_NAME && next + 1 < l->raw.count && l->raw.at[next + 1].kind != '=') {
+        diag_error(l->p->diags, P0102, (Span){l->p->file->base + last_end(l), l->p->file->base + last_end(l) + 1},
+                   "expected a name before the end of the line");
+        diag_hint(l->p->diags, "a chain goes on when the next line begins with `|>`");
+        return;
+    }
     if (follows == T_ELSE && last_kind(l) == '}')
         return;
     if (top_open(l) && last_kind(l) != T_NEWLINE && last_kind(l) != '{') {
@@ -426,21 +418,13 @@ static void open_bracket(Layout *l, int i, Token token)
         (Open){.kind = token.kind, .matched = l->partner[i] >= 0, .token = i, .signs = l->signs};
     l->depth++; /* the signs are counted already */
     l->signs = 0;
-    put(l, token.kind, token.at, token.end);
+    *vec_push(l->p->arena, &l->p->token) = token;
 }
 
 static void close_bracket(Layout *l, int i, Token token)
 {
     if (l->partner[i] < 0) {
-        const Open *open = top_open(l);
-        bool wrong = open && open->kind != '{' && !open->matched;
-        diag_error(l->p->diags, P0108, span_of(l->p, token),
-                   wrong ? "this '%c' does not close the '%c'" : "this '%c' closes nothing", token.kind,
-                   wrong ? open->kind : 0);
-        if (wrong) {
-            diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "opened here");
-            close_open(l, -1, false);
-        }
+        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' closes nothing", token.kind);
         return;
     }
     while (top_open(l) && top_open(l)->token != l->partner[i])
@@ -449,8 +433,15 @@ static void close_bracket(Layout *l, int i, Token token)
         ICE("the partner of the bracket at byte %u is not open", token.at);
     if (token.kind == '}')
         put_newline(l);
+    const Open *open = top_open(l);
+    int kind = closing(open->kind);
+    if (kind != token.kind) {
+        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' does not close the '%c'", token.kind,
+                   open->kind);
+        diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "opened here");
+    }
     pop(l);
-    put(l, token.kind, token.at, token.end);
+    put(l, kind, token.at, token.end);
 }
 
 static void count_nesting(Layout *l, int i)
@@ -484,6 +475,7 @@ static void layout(Layout *l)
             diag_error(p->diags, P0109, span_of(p, token), "nested more than %d deep; the rest is not read",
                        MAX_NESTING);
             l->quiet = true;
+            p->cut = token.at;
             break;
         }
         switch (token.kind) {
@@ -501,11 +493,13 @@ static void layout(Layout *l)
             close_bracket(l, i, token);
             break;
         case T_BAD_TEXT:
+            token.kind = T_TEXT;
             l->quiet = true;
-            put(l, T_TEXT, token.at, token.end);
+            *vec_push(p->arena, &p->token) = token;
             break;
         default:
-            put(l, token.kind, token.at, token.end);
+            l->quiet = l->quiet || token.kind == T_GRAMMAR_error;
+            *vec_push(p->arena, &p->token) = token;
             break;
         }
     }
@@ -515,9 +509,24 @@ static void layout(Layout *l)
     put(l, T_END, p->file->length, p->file->length);
 }
 
-void tokens_read(Parser *p, int start)
+/* A file with NUL bytes is no text; what else is wrong with it would be noise. */
+static bool is_text(Parser *p)
+{
+    const char *nul = memchr(p->file->text, 0, p->file->length);
+    if (!nul)
+        return true;
+    uint32_t at = (uint32_t)(nul - p->file->text);
+    diag_error(p->diags, P0105, span_of(p, (Token){.at = at, .end = at + 1}), "a NUL byte: this is not a text file");
+    if (at < 4)
+        diag_hint(p->diags, "it may be saved as UTF-16; a .pnet file is UTF-8");
+    return false;
+}
+
+bool tokens_read(Parser *p, int start)
 {
     Layout l = {.p = p};
+    if (!is_text(p))
+        return false;
     scan(&l);
     supply_braces(&l);
     match(&l);
@@ -525,4 +534,5 @@ void tokens_read(Parser *p, int start)
     p->token.at[0].kind = T_NEWLINE; /* to layout, a text begins like a line */
     layout(&l);
     p->token.at[0].kind = start;
+    return true;
 }

@@ -67,7 +67,7 @@ static void grammar_error(Span *span, Parser *p, const char *message);
 %token PIPE "'|>'" RANGE "'..'" EQ "'=='" NE "'!='" LE "'<='" GE "'>='"
 
 /* Of the scanner only: tokens.c turns them into the above, or into an error. */
-%token BLANK COMMENT BAD_NAME BAD_NUMBER BAD_TEXT BAD_SYMBOL BAD_NUL BAD_BYTES BAD_CONTROL
+%token BLANK COMMENT BAD_NAME BAD_NUMBER BAD_TEXT BAD_SYMBOL BAD_BYTES BAD_CONTROL
 
 %type <name> key keyword optional_name
 %type <op> comparison_operator
@@ -110,9 +110,9 @@ item
         { item_add(p, (Item){.kind = ITEM_DEF, .name = $2, .name_span = @2, .span = @$, .keyword = @1, .body = $4},
                    $3, NULL); }
     | USE TEXT
-        { Expr *path = build_expr(p, EXPR_TEXT, @2);
-          path->text = $2;
-          item_add(p, (Item){.kind = ITEM_USE, .span = @$, .keyword = @1, .value = path}, NULL, NULL); }
+        { if ($2)
+              item_add(p, (Item){.kind = ITEM_USE, .span = @$, .keyword = @1, .value = build_text(p, $2, @2)},
+                       NULL, NULL); }
     | PARAM NAME
         { item_add(p, (Item){.kind = ITEM_PARAM, .name = $2, .name_span = @2, .span = @$, .keyword = @1}, NULL, NULL); }
     | PARAM NAME '=' expr
@@ -312,7 +312,7 @@ unary
 primary
     : INTEGER                                   { $$ = build_expr(p, EXPR_INTEGER, @$); $$->integer = $1; }
     | REAL                                      { $$ = build_expr(p, EXPR_REAL, @$); $$->real = $1; }
-    | TEXT                                      { $$ = build_expr(p, EXPR_TEXT, @$); $$->text = $1; }
+    | TEXT                                      { $$ = build_text(p, $1, @$); }
     | YES                                       { $$ = build_expr(p, EXPR_BOOL, @$); $$->integer = 1; }
     | NO                                        { $$ = build_expr(p, EXPR_BOOL, @$); }
     | NAME                                      { $$ = build_name(p, $1, @$); }
