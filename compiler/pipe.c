@@ -170,7 +170,7 @@ static bool make_edges(Arena *arena, Diags *diags, Pipe *pipe)
         if (of[v].made < 0 || of[v].made == of[v].read)
             continue;
         if (!value_bytes(graph, v, &bytes)) {
-            diag_error(diags, P0504, graph->node[v].span, "the register of %s would exceed 2^63 bytes",
+            diag_error(diags, P0504, graph->node[v].span, "the register of %s exceeds 2^63 bytes",
                        graph->node[v].value_name);
             return false;
         }

@@ -22,7 +22,6 @@ typedef struct {
 
 typedef struct {
     Arena *arena;
-    Diags *diags;
     Plan *plan;
     const Pipe *pipe;
     const Graph *graph;
@@ -264,7 +263,6 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     plan->param = arena_alloc(arena, sizeof *plan->param * (size_t)(graph->nparams + 1));
     Planner p = {
         .arena = arena,
-        .diags = diags,
         .plan = plan,
         .pipe = pipe,
         .graph = graph,
@@ -282,9 +280,14 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
         plan_params(&p, s);
         add_up(&p, s, states);
         if (p.too_large) {
-            diag_error(diags, P0504, graph->node[pipe->stage[s].first].span,
-                       "the memory of stage %d is too large to count", s);
-            diag_hint(diags, "the batch is %lld", (long long)graph->batch);
+            NodeId first = pipe->stage[s].first;
+            while (!graph->node[first].op)
+                first++;
+            diag_error(diags, P0504, graph->node[first].span,
+                       "the memory of stage %d, which begins here, exceeds 2^56 bytes", s);
+            diag_hint(diags,
+                      "the batch is %lld, and the stage keeps what its backward reads for %d minibatches in flight",
+                      (long long)graph->batch, sched->ring[s]);
             return NULL;
         }
     }
