@@ -67,7 +67,9 @@ static void saved_arrays(Emit *e, Text *out)
         return;
     for (int i = 0; i < lines.count; i++)
         width = (int)strlen(lines.at[i].code) > width ? (int)strlen(lines.at[i].code) : width;
-    text_printf(out, "\n/* Saved for the backward: [minibatches in flight][floats] */\n");
+    text_printf(
+        out,
+        "\n/* Saved for the backward: [minibatches in flight][floats, with room for the layouts of the target] */\n");
     for (int i = 0; i < lines.count; i++)
         text_printf(out, "%-*s /* %s */\n", width, lines.at[i].code, lines.at[i].comment);
 }
