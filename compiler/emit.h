@@ -22,19 +22,19 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan);
 
 /* ---- for the emit hooks of ops; each returns text in the arena, valid for the current function ----
  *
- * In every function `stage` is the pn_stage *, and in forward, backward and test `n` is the number of the minibatch (or test
- * batch). A backward hook writes the gradients of its inputs in ascending order, each in one call; where a gradient is a
- * partial, the emitter adds it behind that call. */
-const char *emit_op(Emit *e, const Node *node);                    /* "op.conv1": the pn_op *                */
-const char *emit_tensor(Emit *e, NodeId value);                    /* "&tensor.relu1"                        */
-const char *emit_param(Emit *e, const Node *node, int i);          /* "&param[CONV1_WEIGHT]"                 */
-const char *emit_in(Emit *e, const Node *node, int i);             /* "image[k]", "pool1", "t + test_image"  */
-const char *emit_out(Emit *e, const Node *node);                   /* "relu1[k]"                             */
-const char *emit_aux(Emit *e, const Node *node);                   /* "pool1_argmax[k]"; "NULL" in a test pass */
-const char *emit_aux_area(Emit *e, const Node *node);              /* "PN_RING(pool1_argmax)"; "{NULL, 0, 0}": no aux */
-const char *emit_weight(Emit *e, const Node *node, int i);         /* "w + conv1_weight"                     */
-const char *emit_gradient_out(Emit *e, const Node *node);          /* "t + g_relu1": arriving gradient       */
-const char *emit_gradient_in(Emit *e, const Node *node, int i);    /* "g_pool1", a partial; NULL: not wanted */
+ * In every function `stage` is the pn_stage *, and in forward, backward and test `n` is the number of the minibatch (or
+ * test batch). A backward hook writes the gradients of its inputs in ascending order, each in one call; where a
+ * gradient is a partial, the emitter adds it behind that call. */
+const char *emit_op(Emit *e, const Node *node);                 /* "op.conv1": the pn_op *                */
+const char *emit_tensor(Emit *e, NodeId value);                 /* "&tensor.relu1"                        */
+const char *emit_param(Emit *e, const Node *node, int i);       /* "&param[CONV1_WEIGHT]"                 */
+const char *emit_in(Emit *e, const Node *node, int i);          /* "image[k]", "pool1", "t + test_image"  */
+const char *emit_out(Emit *e, const Node *node);                /* "relu1[k]"                             */
+const char *emit_aux(Emit *e, const Node *node);                /* "pool1_argmax[k]"; "NULL" in a test pass */
+const char *emit_aux_area(Emit *e, const Node *node);           /* "PN_RING(pool1_argmax)"; "{NULL, 0, 0}": no aux */
+const char *emit_weight(Emit *e, const Node *node, int i);      /* "w + conv1_weight"                     */
+const char *emit_gradient_out(Emit *e, const Node *node);       /* "t + g_relu1": arriving gradient       */
+const char *emit_gradient_in(Emit *e, const Node *node, int i); /* "g_pool1", a partial; NULL: not wanted */
 const char *emit_gradient_weight(Emit *e, const Node *node, int i); /* "dw + conv1_weight"                    */
 /* One line of the current function, ending in a comment with the source line of `node` and `remark` (NULL: none):
  *     pn_conv_forward(op.conv1, image[k], ...);        lenet5.pnet:6, relu fused     */

@@ -19,8 +19,8 @@ void emit_makefile(Emit *e, Text *out)
                 "WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes\n",
                 target);
     if (e->plan->static_bytes > small_model)
-        text_printf(out,
-                    "FLAGS  += $(if $(filter x86_64,$(shell uname -m)),-mcmodel=medium) # more than 2 GB of buffers: gcc only\n");
+        text_printf(out, "FLAGS  += $(if $(filter x86_64,$(shell uname -m)),-mcmodel=medium) # more than 2 GB of "
+                         "buffers: gcc only\n");
     text_printf(out, "objects := build/%s.o", net);
     for (int s = 0; s < e->pipe->nstages; s++)
         text_printf(out, " build/stage%d.o", s);

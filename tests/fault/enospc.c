@@ -1,5 +1,5 @@
-/* enospc.c: a full disk, preloaded: LD_PRELOAD=enospc.so FAULT=write:3 makes the third and every later write to a regular
- * file fail with ENOSPC; FAULT=fsync:1 and FAULT=close:2 the same of these calls. */
+/* enospc.c: a full disk, preloaded: LD_PRELOAD=enospc.so FAULT=write:3 makes the third and every later write to a
+ * regular file fail with ENOSPC; FAULT=fsync:1 and FAULT=close:2 the same of these calls. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
