@@ -34,14 +34,21 @@ Runtime runtime_find(Arena *arena, const char *self)
     const char *file = self_file(arena, self);
     const char *slash = strrchr(file, '/');
     const char *folder = slash ? arena_text(arena, file, (size_t)(slash - file)) : ".";
-    const char *parent_slash = strrchr(folder, '/');
-    const char *parent = parent_slash ? arena_text(arena, folder, (size_t)(parent_slash - folder)) : "..";
+    Runtime runtime = {arena_printf(arena, "%s/../include/pnetc", folder), arena_printf(arena, "%s/../lib/pnetc", folder)};
 
-    Runtime tree = {arena_printf(arena, "%s/runtime", parent), arena_printf(arena, "%s/lib", folder)};
-    Runtime installed = {arena_printf(arena, "%s/include/pnetc", parent), arena_printf(arena, "%s/lib/pnetc", parent)};
-    if (is_there(arena_printf(arena, "%s/pn.h", tree.include)))
-        return tree;
-    return installed;
+    /* In a source tree the executable is in build/, or in a build folder of its own below it. */
+    const char *above = folder;
+    for (int i = 0; i < 2; i++) {
+        above = arena_printf(arena, "%s/..", above);
+        if (is_there(arena_printf(arena, "%s/runtime/pn.h", above)))
+            runtime = (Runtime){arena_printf(arena, "%s/runtime", above), arena_printf(arena, "%s/lib", folder)};
+    }
+    char path[PATH_MAX];
+    if (realpath(runtime.include, path))
+        runtime.include = arena_text(arena, path, strlen(path));
+    if (realpath(runtime.lib, path))
+        runtime.lib = arena_text(arena, path, strlen(path));
+    return runtime;
 }
 
 const char *runtime_library(Arena *arena, const Runtime *runtime, const char *library)

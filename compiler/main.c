@@ -33,7 +33,10 @@ static int finish_output(int status)
     return status;
 }
 
-static bool dumps(const Session *s, const char *what) { return s->options.dump && !strcmp(s->options.dump, what); }
+static bool dumps(const Session *s, const char *what)
+{
+    return s->options.dump && !strcmp(s->options.dump, what);
+}
 
 /* text -> Ast -> Graph -> Pipe -> Sched -> Plan. NULL after errors, or when a dump (into `out`) ended it early. */
 static const Plan *compile(Session *s, Text *out)
@@ -67,8 +70,8 @@ static const Plan *compile(Session *s, Text *out)
         return NULL;
 
     Settings *settings = arena_alloc(a, sizeof *settings);
-    const Graph *written = lower(a, d, &s->sources, ast, o->network ? name_of(a, o->network) : NULL, overrides,
-                                 o->ndefines, settings);
+    const Graph *written =
+        lower(a, d, &s->sources, ast, o->network ? name_of(a, o->network) : NULL, overrides, o->ndefines, settings);
     if (!written)
         return NULL;
     graph_check(written);
@@ -141,8 +144,10 @@ static int build_or_run(Session *s)
     if (!status && o->command == COMMAND_RUN)
         status = run_program(folder, plan->sched->pipe->graph->name, o->program);
     else if (!status && !o->quiet)
-        printf("%s: %s\n", folder, o->emit_only ? "sources written" : arena_printf(s->arena, "built; run %s/%s --help",
-               folder, plan->sched->pipe->graph->name));
+        printf("%s: %s\n", folder,
+               o->emit_only
+                   ? "sources written"
+                   : arena_printf(s->arena, "built; run %s/%s --help", folder, plan->sched->pipe->graph->name));
     if (temporary)
         remove_folder(temporary);
     return finish_output(status);
@@ -195,8 +200,8 @@ static int list(Session *s)
         }
     }
     const char *near = nearest(word, names, COUNT(names));
-    fprintf(stderr, "pnetc: list wants ops, schedules, targets or data, not '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
-            near ? near : "", near ? "'?" : "");
+    fprintf(stderr, "pnetc: list wants ops, schedules, targets or data, not '%s'%s%s%s\n", word,
+            near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 2;
 }
 

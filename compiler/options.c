@@ -5,8 +5,22 @@
 #include "options.h"
 
 enum {
-    O_OUT, O_TARGET, O_NETWORK, O_DUMP, O_JSON, O_EMIT_ONLY, O_CHECK, O_WRITE, O_DEFINE, O_SET, O_CFLAGS, O_LIBS, O_QUIET,
-    O_HELP, O_VERSION, O_COUNT
+    O_OUT,
+    O_TARGET,
+    O_NETWORK,
+    O_DUMP,
+    O_JSON,
+    O_EMIT_ONLY,
+    O_CHECK,
+    O_WRITE,
+    O_DEFINE,
+    O_SET,
+    O_CFLAGS,
+    O_LIBS,
+    O_QUIET,
+    O_HELP,
+    O_VERSION,
+    O_COUNT
 };
 
 typedef struct {
@@ -31,7 +45,7 @@ static const OptionDef option_table[O_COUNT] = {
 };
 
 #define BIT(option) (1u << (option))
-#define COMPILE (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET))
+#define COMPILE     (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET))
 typedef struct {
     const char *name, *arguments, *doc;
     int least, most; /* positional arguments; most -1: any number */
@@ -64,16 +78,18 @@ static void print_option(FILE *out, const OptionDef *o)
 
 static void help(FILE *out)
 {
-    fprintf(out, "pnetc %s: compiles a .pnet file (network, pipeline registers, training) to a pipelined trainer in C\n\n"
-                 "usage: pnetc COMMAND [OPTIONS] ...\n\n",
+    fprintf(out,
+            "pnetc %s: compiles a .pnet file (network, pipeline registers, training) to a pipelined trainer in C\n\n"
+            "usage: pnetc COMMAND [OPTIONS] ...\n\n",
             PNETC_VERSION);
     for (int i = 0; i < COMMAND_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", command_table[i].name, command_table[i].arguments);
         fprintf(out, "  %-32s  %s\n", left, command_table[i].doc);
     }
-    fprintf(out, "\n`pnetc COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 errors in the input, 2 usage.\n"
-                 "First steps: pnetc run examples/lenet5.pnet    Manual: pnetc(1), pnet(5)\n");
+    fprintf(out,
+            "\n`pnetc COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 errors in the input, 2 usage.\n"
+            "First steps: pnetc run examples/lenet5.pnet    Manual: pnetc(1), pnet(5)\n");
 }
 
 static void command_help(const CommandDef *c)
@@ -97,8 +113,8 @@ _Noreturn static void usage(const CommandDef *c, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     if (c)
-        fprintf(stderr, "\nusage: pnetc %s%s %s   (pnetc %s --help)\n", c->name, c->options ? " [OPTIONS]" : "", c->arguments,
-                c->name);
+        fprintf(stderr, "\nusage: pnetc %s%s %s   (pnetc %s --help)\n", c->name, c->options ? " [OPTIONS]" : "",
+                c->arguments, c->name);
     else
         fprintf(stderr, "\nusage: pnetc COMMAND [OPTIONS] ...   (pnetc --help)\n");
     exit(2);

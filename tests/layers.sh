@@ -22,30 +22,32 @@ while read -r file; do
         bad=1
         continue
     fi
-    for header in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$file"); do
+    while read -r header; do
         case $header in
         ../runtime/* | ref/* | core/* | data/* | rt.h | pn.h | pnet.*) continue ;; # kernels of the evaluator; .def tables; generated
         *.def) continue ;;
         esac
         header=$(basename "$header")
-        [ -e "compiler/$header" ] || header=$(cd compiler && ls ./*/"$header" 2>/dev/null | head -1 | sed 's|^\./||')
+        [ -e "compiler/$header" ] || header=$(cd compiler && find . -name "$header" | head -1 | sed 's|^\./||')
         theirs=$(level "$header")
         if [ "$theirs" -gt "$top" ]; then
             echo "$file (level $own) must not include $header (level $theirs)"
             bad=1
         fi
-    done
+    done < <(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$file")
 done < <(find compiler -name '*.[ch]' | sort)
 while read -r file; do
     room=$(basename "$(dirname "$file")")
-    for header in $(sed -n 's/^#include "\([^"]*\.h\)".*/\1/p' "$file"); do
+    while read -r header; do
         case $header in
-        pn.h | rt.h | "$room"/*) ;;
-        *) [ -e "runtime/$room/$header" ] || [ "$room" = transport ] && [ "$header" = core/driver.h ] || {
+        pn.h | rt.h | *.def) continue ;;
+        core/driver.h) [ "$room" = transport ] && continue ;; # transports drive the stages
+        ref/kernels.h) [ "$room" = cpu ] && continue ;;       # what no library does is done once, naively
+        esac
+        [ -e "runtime/$room/${header#"$room"/}" ] || {
             echo "$file: room $room must not include $header"
             bad=1
-        } ;;
-        esac
-    done
+        }
+    done < <(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$file")
 done < <(find runtime -mindepth 2 -name '*.[ch]' | sort)
 exit $bad
