@@ -35,14 +35,15 @@ static int64_t read_pair(const split_files *files, const char *folder, const uin
 static void mnist_open(pn_dataset *data, const pn_program *program, const pn_choice *choice, const char *path,
                        uint64_t seed)
 {
-    (void)program, (void)choice, (void)seed;
+    (void)program, (void)seed;
     pn_source_need_path("mnist", path);
     data->train_count = read_pair(&train_files, path, &data->train_pixels, &data->train_labels);
     data->test_count = read_pair(&test_files, path, &data->test_pixels, &data->test_labels);
     data->channels = 1;
     data->height = data->width = 28;
     data->classes = 10;
-    pn_source_normalise(data, 0, 0.1307, 0.3081); /* of the 60000 training images */
+    /* By default those of the 60000 training images. */
+    pn_source_normalise(data, 0, pn_source_number(choice, "mean"), pn_source_number(choice, "deviation"));
     snprintf(data->what, sizeof data->what, "MNIST, %lld + %lld images of 28x28", (long long)data->train_count,
              (long long)data->test_count);
 }
