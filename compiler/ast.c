@@ -2,6 +2,7 @@
 #include "ast.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 static const char *const operator_name[] = {
     [OP_NEG] = "-", [OP_NOT] = "not", [OP_ADD] = "+", [OP_SUB] = "-",   [OP_MUL] = "*",
@@ -18,6 +19,18 @@ static void line(Text *out, int depth, const char *format, ...)
     text_vprintf(out, format, args);
     va_end(args);
     text_append(out, "\n", 1);
+}
+
+/* The shortest text that reads back as the same number. */
+static const char *real_text(Arena *arena, double value)
+{
+    const char *text = "";
+    for (int digits = 15; digits <= 17; digits++) {
+        text = arena_printf(arena, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return text;
 }
 
 static const char *quoted(Arena *arena, const char *text)
@@ -50,7 +63,7 @@ static void dump_expr(Text *out, int depth, const char *role, const Expr *expr)
         line(out, depth, "%s%" PRId64, role, expr->integer);
         break;
     case EXPR_REAL:
-        line(out, depth, "%s%.17g real", role, expr->real);
+        line(out, depth, "%s%s real", role, real_text(out->arena, expr->real));
         break;
     case EXPR_TEXT:
         line(out, depth, "%s%s", role, quoted(out->arena, expr->text));
@@ -84,7 +97,7 @@ static void dump_expr(Text *out, int depth, const char *role, const Expr *expr)
         dump_args(out, depth + 1, expr);
         break;
     case EXPR_QUANTITY:
-        line(out, depth, "%s%.17g %s", role, expr->real, expr->text);
+        line(out, depth, "%s%s %s", role, real_text(out->arena, expr->real), expr->text);
         break;
     case EXPR_ERROR:
         line(out, depth, "%serror", role);
