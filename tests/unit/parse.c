@@ -56,7 +56,6 @@ static const char *dumped(Fixture *f, const char *text)
 }
 
 /* The dump of one value: texts with the same tree have the same dump. */
- * with the same tree have the same dump. */
 static const char *value(Fixture *f, const char *expression)
 {
     return dumped(f, arena_printf(f->arena, "def f(x) {\n    y = %s\n}\n", expression));
