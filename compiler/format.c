@@ -13,7 +13,7 @@
 
 enum { WIDTH = 100, INDENT = 4, MAX_PAD = 24, MAX_CHAIN_COLUMN = 40 };
 
-/* A place where a line may be broken. Level: 2 * bracket depth for |>, one more behind a comma. */
+/* A place where a line may be broken. Level: 2 * bracket depth for |>, one less behind a comma: arguments part before chains. */
 typedef struct {
     size_t at;
     int level;
@@ -145,7 +145,7 @@ static void put_args(Format *f, Text *out, const Arg *arg, int count)
     for (int i = 0; i < count; i++) {
         if (i > 0) {
             put(out, ", ");
-            *vec_push(f->arena, &f->brk) = (Break){.at = out->length, .level = 2 * f->depth + 1};
+            *vec_push(f->arena, &f->brk) = (Break){.at = out->length, .level = 2 * f->depth - 1};
         }
         if (arg[i].key)
             text_printf(out, "%s = ", arg[i].key);
@@ -509,7 +509,7 @@ static void put_parameters(Format *f, Text *out, const Item *item)
     for (int i = 0; i < item->nparams; i++) {
         if (i > 0) {
             put(out, ", ");
-            *vec_push(f->arena, &f->brk) = (Break){.at = out->length, .level = 2 * f->depth + 1};
+            *vec_push(f->arena, &f->brk) = (Break){.at = out->length, .level = 2 * f->depth - 1};
         }
         put(out, item->param[i].name);
         if (item->param[i].initial) {
