@@ -13,6 +13,7 @@
 #define PN_CPU_CPU_H
 
 #include "dnn.h"
+#include "maxpool16.h"
 #include "rt.h"
 
 struct pn_layout {
@@ -121,6 +122,7 @@ struct pn_op {
         pn_loss_def loss;
     } def;
     int64_t floats; /* stored, of y */
+    maxpool16 own;  /* planes 0: the library's pooling */
     cpu_bank x, y, w, b, argmax;
     cpu_call forward, test, backward_data, backward_weights;
     cpu_bank *part; /* concat: each input, and its place in y */

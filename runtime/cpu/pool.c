@@ -79,13 +79,44 @@ static pn_op *pool_init(pn_stage *stage, const pn_pool_def *def, dnnl_alg_kind_t
     return op;
 }
 
+/* NULL where x is not in blocks of 16, or y's and the winners' areas were not planned for that. */
+static pn_op *own_init(pn_stage *stage, const pn_pool_def *def)
+{
+    const int64_t *in = def->x->dim, *out = def->y->dim;
+    const pn_layout *x = cpu_layout(stage, def->x);
+    const dnn_layout blocked = dnn_blocked(out, 16);
+    const int64_t winners = dnn_bytes(blocked) / (int64_t)sizeof(float);
+    if (!dnn_same(x->stored, dnn_blocked(in, 16)) || def->kernel_h * def->kernel_w >= MAXPOOL16_TAPS ||
+        (def->argmax.memory && def->argmax.bytes < winners) ||
+        !dnn_same(cpu_choose(stage, def->y, blocked)->stored, blocked))
+        return NULL;
+    pn_op *op = cpu_op(stage, def->name);
+    op->def.pool = *def;
+    op->own = (maxpool16){.planes = in[0] * ((in[1] + 15) / 16),
+                          .height = in[2],
+                          .width = in[3],
+                          .out_height = out[2],
+                          .out_width = out[3],
+                          .kernel_h = def->kernel_h,
+                          .kernel_w = def->kernel_w,
+                          .stride = def->stride,
+                          .pad = def->pad,
+                          .relu = def->relu};
+    return op;
+}
+
 pn_op *pn_maxpool_init(pn_stage *stage, const pn_pool_def *def)
 {
-    return pool_init(stage, def, dnnl_pooling_max, true);
+    pn_op *own = own_init(stage, def);
+    return own ? own : pool_init(stage, def, dnnl_pooling_max, true);
 }
 
 void pn_maxpool_forward(pn_op *op, const float *x, float *y, void *argmax)
 {
+    if (op->own.planes > 0) {
+        maxpool16_forward(&op->own, x, y, argmax);
+        return;
+    }
     cpu_run(argmax ? &op->forward : &op->test, (const void *const[]){x, y, argmax});
     if (op->def.pool.relu)
         relu(y, op->floats);
@@ -93,6 +124,10 @@ void pn_maxpool_forward(pn_op *op, const float *x, float *y, void *argmax)
 
 void pn_maxpool_backward(pn_op *op, const float *gy, const void *argmax, float *gx)
 {
+    if (op->own.planes > 0) {
+        maxpool16_backward(&op->own, gy, argmax, gx);
+        return;
+    }
     cpu_run(&op->backward_data, (const void *const[]){gy, gx, argmax});
 }
 
