@@ -5,8 +5,9 @@
  * is smaller pointwise, then pointwise            -> one node with a chain flatten, then linear                 -> the
  * linear reads the tensor as it is; in_shape keeps the flat shape
  *
- * Two nodes merge only within one stage, so a cut never moves. A merged node stands where its first node stood. Linear
- * time. */
+ * Two nodes merge only within one stage, so a cut never moves. A flatten is a view and no work: linear reads through it
+ * across a cut too (its layout, and so the order of its sums, must not depend on the cuts), unless its stage would be
+ * empty then. A merged node stands where its first node stood. Linear time. */
 #include "op.h"
 
 enum { MAX_CHAIN = 16 }; /* a longer run of pointwise ops becomes several nodes */
@@ -129,21 +130,28 @@ static void move_relu(Fusion *f, NodeId id)
     }
 }
 
-/* Flattens whose readers are all linear of the same stage. With several of them the gradient of x is summed in another
- * way, which is the same if nothing else reads x. */
+/* Flattens whose readers are all linear. With several of them the gradient of x is summed in another way, which is the
+ * same if nothing else reads x. */
 static void drop_flattens(Fusion *f)
 {
     const Graph *g = f->from;
     int *linear_readers = arena_alloc(f->arena, sizeof(int) * (size_t)(g->nnodes + 1));
-    for (NodeId i = 0; i < g->nnodes; i++)
-        if (g->node[i].op && g->node[i].op == f->linear && f->segment[g->node[i].in[0]] == f->segment[i])
+    int *ops = arena_alloc(f->arena, sizeof(int) * (size_t)(g->ncuts + 1)); /* per stage */
+    for (NodeId i = 0; i < g->nnodes; i++) {
+        ops[f->segment[i]] += g->node[i].op != NULL;
+        if (g->node[i].op && g->node[i].op == f->linear)
             linear_readers[g->node[i].in[0]]++;
+    }
     for (NodeId i = 0; i < g->nnodes; i++) {
         if (!g->node[i].op || g->node[i].op != f->flatten || f->readers[i] == 0 || linear_readers[i] != f->readers[i])
             continue;
         const NodeId x = g->node[i].in[0];
-        if (f->readers[x] == 1 || (f->reader[i] >= 0 && in_order(f, i, f->reader[i])) || !g->node[x].op)
+        const bool same_sums =
+            f->readers[x] == 1 || (f->reader[i] >= 0 && in_order(f, i, f->reader[i])) || !g->node[x].op;
+        if (same_sums && ops[f->segment[i]] > 1) {
+            ops[f->segment[i]]--;
             f->becomes[i] = x;
+        }
     }
     for (NodeId i = 0; i < g->nnodes; i++)
         if (g->node[i].op && g->node[i].op == f->linear && f->becomes[g->node[i].in[0]] != g->node[i].in[0])

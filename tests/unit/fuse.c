@@ -121,6 +121,9 @@ static void flatten_before_linear_goes(void **state)
     arena_free(l->arena);
     IS("f = flatten(image)\n loss softmax_cross_entropy(linear(concat(f, linear(f, 3)), 3), label)\n",
        "f linear1 concat1 linear2 softmax_cross_entropy1");
+    /* a view is dropped across a cut as well, but leaves no stage empty */
+    IS("c = image |> conv(2, kernel = 3) |> flatten\n register\n loss softmax_cross_entropy(linear(c, 3), label)\n",
+       "conv1 | linear1[c] softmax_cross_entropy1");
     IS("f = flatten(image)\n register\n loss softmax_cross_entropy(linear(f, 3), label)\n",
        "f | linear1 softmax_cross_entropy1");
     /* x is read between the flatten and its linear: its gradient would be summed in another order */
