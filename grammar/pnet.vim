@@ -5,7 +5,7 @@ if exists("b:current_syntax")
 endif
 
 syntax match pnetCall "\<\h\w*\ze\s*("
-syntax match pnetCall "|>\s*\zs\h\w*"
+syntax match pnetCall "\(|>\s*\)\@<=\h\w*"
 syntax match pnetKey "\<\h\w*\ze\s*==\@!"
 syntax match pnetOperator "|>\|\.\.\|[-+*/%]\|[=!<>]=\|[<>]"
 syntax match pnetNumber "\<\d\+\(\.\d\+\)\?\([eE][-+]\?\d\+\)\?\>"
