@@ -13,7 +13,8 @@
 
 enum { WIDTH = 100, INDENT = 4, MAX_PAD = 24, MAX_CHAIN_COLUMN = 40 };
 
-/* A place where a line may be broken. Level: 2 * bracket depth for |>, one less behind a comma: arguments part before chains. */
+/* A place where a line may be broken. Level: 2 * bracket depth for |>, one less behind a comma: arguments
+ * part before chains. */
 typedef struct {
     size_t at;
     int level;

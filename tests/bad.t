@@ -75,10 +75,8 @@ mkdir "$WORK/folder.pnet"
 is "$?: $(cat "$WORK/err")" "1: pnetc: error: cannot read 'folder.pnet': it is a folder [P0112]" "a folder"
 (cd "$WORK" && : >empty.pnet && "$PNETC" check empty.pnet >out 2>err)
 is "$?" 1 "an empty file"
-for count in 120; do
-    for ((i = 0; i < count; i++)); do echo "use \"u$((i + 1)).pnet\"" >"$WORK/u$i.pnet"; done
-    : >"$WORK/u$count.pnet"
-done
+for ((i = 0; i < 120; i++)); do echo "use \"u$((i + 1)).pnet\"" >"$WORK/u$i.pnet"; done
+: >"$WORK/u120.pnet"
 (cd "$WORK" && "$PNETC" check u0.pnet >out 2>err)
 is "$?" 1 "a long row of uses: exit status"
 like "$(head -1 "$WORK/err")" '^u99.pnet:1:5: error: cannot read .u100.pnet.: too many files' "a long row of uses: message"
