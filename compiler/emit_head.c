@@ -114,6 +114,8 @@ static void memory_row(Emit *e, Text *out)
     if (plan->weight_floats)
         text_printf(&text, ", weights %lld x (%d version%s, gradient, %d state%s)", (long long)plan->weight_floats,
                     plan->versions, plan->versions == 1 ? "" : "s", plan->states, plan->states == 1 ? "" : "s");
+    if (plan->running_floats)
+        text_printf(&text, ", running statistics %lld", (long long)plan->running_floats);
     row(out, "memory", text.data);
 }
 

@@ -126,6 +126,11 @@ const char *emit_gradient_weight(Emit *e, const Node *node, int i)
     return arena_printf(e->arena, "dw + %s", e->offset_name[node->param[i]]);
 }
 
+const char *emit_running(Emit *e, const Node *node, int i)
+{
+    return arena_printf(e->arena, "running + %s", e->offset_name[node->param[i]]);
+}
+
 const char *emit_gradient_out(Emit *e, const Node *node)
 {
     return id_of(e, node) == e->graph->loss ? "NULL" : gradient_ref(e, id_of(e, node));

@@ -133,9 +133,13 @@ static void param_row(Emit *e, Text *out, int index)
                 quoted(e->arena, param->name), param->rank);
     for (int i = 0; i < param->rank; i++)
         text_printf(out, "%s%lld", i ? ", " : "", (Int)param->dim[i]);
-    text_printf(out, "}, .offset = %s, .room = %lld,\n        .init = %s, .fan_in = %lld, .fan_out = %lld},\n",
-                e->offset_name[index], (Int)e->plan->param[index].room, init_text(e, &param->init), (Int)param->fan_in,
-                (Int)param->fan_out);
+    text_printf(out, "}, .offset = %s, .room = %lld,\n        ", e->offset_name[index],
+                (Int)e->plan->param[index].room);
+    if (param->running)
+        text_printf(out, ".init = %s, .running = true},\n", init_text(e, &param->init));
+    else
+        text_printf(out, ".init = %s, .fan_in = %lld, .fan_out = %lld},\n", init_text(e, &param->init),
+                    (Int)param->fan_in, (Int)param->fan_out);
 }
 
 /* The parameters of the stage, ascending. */
@@ -150,6 +154,22 @@ static int *stage_params(Emit *e, int *count)
     return params.at;
 }
 
+/* An enum of where parameters, or running statistics, begin, and of their room. */
+static void offsets(Emit *e, Text *out, bool running, const char *all, int64_t floats)
+{
+    int count;
+    const int *param = stage_params(e, &count);
+    VEC(const char *) words = {0};
+    for (int i = 0; i < count; i++)
+        if (e->graph->param[param[i]].running == running)
+            *vec_push(e->arena, &words) =
+                arena_printf(e->arena, "%s = %lld", e->offset_name[param[i]], (Int)e->plan->param[param[i]].offset);
+    *vec_push(e->arena, &words) = arena_printf(e->arena, "%s = %lld", all, (Int)floats);
+    text_printf(out, "enum {\n    ");
+    text_wrapped(out, words.at, words.count, ", ", "    ", 4);
+    text_printf(out, "\n};\n");
+}
+
 static void weight_arrays(Emit *e, Text *out)
 {
     const StagePlan *plan = &e->plan->stage[e->stage];
@@ -158,18 +178,19 @@ static void weight_arrays(Emit *e, Text *out)
     if (!count)
         return;
     const char **word = arena_alloc(e->arena, (size_t)(count + 1) * sizeof *word);
-    text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\nenum {\n    ");
-    for (int i = 0; i < count; i++)
-        word[i] = arena_printf(e->arena, "%s = %lld", e->offset_name[param[i]], (Int)e->plan->param[param[i]].offset);
-    word[count] = arena_printf(e->arena, "WEIGHTS = %lld", (Int)plan->weight_floats);
-    text_wrapped(out, word, count + 1, ", ", "    ", 4);
+    text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\n");
+    offsets(e, out, false, "WEIGHTS", plan->weight_floats);
     text_printf(out,
-                "\n};\n"
                 "static PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\n"
                 "static PN_BUFFER float dw[WEIGHTS];         /* their gradient */\n",
                 plan->versions);
     if (plan->states)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
+    if (plan->running_floats) {
+        text_printf(out, "\n/* Running statistics: not trained, one copy: they follow the backwards */\n");
+        offsets(e, out, true, "RUNNING", plan->running_floats);
+        text_printf(out, "static PN_BUFFER float running[RUNNING];\n");
+    }
     text_printf(out, "\nenum { ");
     for (int i = 0; i < count; i++)
         word[i] = e->index_name[param[i]];
@@ -320,6 +341,8 @@ static void descriptor(Emit *e, Text *out)
                     "    .param = param, .nparams = PARAMS,\n"
                     "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
                     plan->states ? " .state = state[0]," : "");
+    if (plan->running_floats)
+        text_printf(out, "    .running = running,\n");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
                 e->sched->ring[e->stage]);
     channel_rows(e, out);

@@ -7,8 +7,8 @@
 /* What emit_stage.c declares, and locals of the functions that ops print. */
 /* clang-format off */
 static const char *const file_words[] = {
-    "PARAMS", "WEIGHTS", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "param", "init", "forward", "backward",
-    "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
+    "PARAMS", "WEIGHTS", "RUNNING", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
+    "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
 };
 /* clang-format on */
 

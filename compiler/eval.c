@@ -38,7 +38,7 @@ Eval *eval_new(Arena *arena, const Graph *graph)
         eval->value[i] = arena_alloc(arena, bytes);
         eval->gradient[i] = arena_alloc(arena, bytes);
         if (node->op != NULL && node->op->aux != NULL)
-            eval->aux[i] = arena_alloc(arena, (size_t)(graph->batch * node->op->aux(graph, node)));
+            eval->aux[i] = arena_alloc(arena, (size_t)op_aux_bytes(graph, node));
     }
     for (int i = 0; i < graph->nparams; i++) {
         const size_t bytes = sizeof(float) * (size_t)param_elements(&graph->param[i]);

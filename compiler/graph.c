@@ -62,6 +62,8 @@ int64_t graph_param_count(const Graph *graph, NodeId node)
     int64_t sum = 0;
     for (int i = 0; i < n->nparams; i++) {
         const Param *p = &graph->param[n->param[i]];
+        if (p->running)
+            continue;
         int64_t count = 1;
         for (int d = 0; d < p->rank; d++)
             count *= p->dim[d];

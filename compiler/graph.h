@@ -44,7 +44,8 @@ typedef struct {
 
 typedef int NodeId;
 
-/* A trainable tensor. dim in plain layout: conv [out, in/groups, k, k], linear [out, in...], bias [out]. */
+/* A trainable tensor, or a running statistic. dim in plain layout: conv [out, in/groups, k, k], linear [out, in...], bias
+ * [out]. */
 typedef struct {
     Name name; /* "conv1.weight": global, the key of checkpoints */
     int rank;
@@ -52,6 +53,7 @@ typedef struct {
     Init init;
     int64_t fan_in, fan_out;
     NodeId node;
+    bool running; /* saved, but not trained and never versioned: batch_norm's running mean and variance */
 } Param;
 
 typedef struct {
@@ -103,7 +105,8 @@ void graph_check(const Graph *graph); /* ICE on a broken graph */
 void graph_dump(const Graph *graph, Text *out);
 
 /* fuse.c: Graph -> Graph. relu into conv, linear, maxpool, add; relu moved behind the maxpool that alone reads it (exact);
- * chains of pointwise ops into one node; flatten dropped where only linear reads it. Never across a cut. */
+ * chains of pointwise ops into one node; flatten dropped where only linear reads it. Nothing merges across a cut; a
+ * flatten, a mere view, is dropped across one too. */
 Graph *fuse(Arena *arena, const Graph *graph);
 
 #endif

@@ -39,6 +39,14 @@ const AttrDef *op_attr(const OpDef *op, const char *name)
     return NULL;
 }
 
+int64_t op_aux_bytes(const Graph *graph, const Node *node)
+{
+    int64_t bytes = node->op->aux ? node->op->aux(graph, node) : 0;
+    if (!node->op->aux_of_minibatch && !checked_mul(bytes, graph->batch, &bytes))
+        return INT64_MAX;
+    return bytes;
+}
+
 static const Attr *attr_of(const Node *node, const char *name)
 {
     const AttrDef *def = op_attr(node->op, name);
@@ -114,6 +122,12 @@ void shape_param(ShapeContext *c, const char *suffix, Init init, int64_t fan_in,
     for (int i = 0; i < rank; i++)
         param->dim[i] = dim[i];
     node->param[node->nparams++] = graph->nparams++;
+}
+
+void shape_running(ShapeContext *c, const char *suffix, double initial, int64_t count)
+{
+    shape_param(c, suffix, (Init){.kind = INIT_CONSTANT, .a = initial}, 0, 0, 1, &count);
+    c->graph->param[c->graph->nparams - 1].running = true;
 }
 
 /* ---- pnetc list ops ---- */

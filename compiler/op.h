@@ -49,6 +49,8 @@ bool shape_error(ShapeContext *c, Code code, int attr, int in, const char *forma
 const Shape *shape_in(const ShapeContext *c, int i);
 /* Declares a parameter named node.name + "." + suffix. */
 void shape_param(ShapeContext *c, const char *suffix, Init init, int64_t fan_in, int64_t fan_out, int rank, const int64_t *dim);
+/* Declares a running statistic of `count` numbers, `initial` at first: Param.running. */
+void shape_running(ShapeContext *c, const char *suffix, double initial, int64_t count);
 
 /* The naive evaluator's view: plain layouts, batch leading, f32; labels as int32 in `in`. Backward ADDS into grad_in and
  * grad_param (the caller zeroed them); grad_in[i] NULL: not wanted. */
@@ -62,7 +64,7 @@ typedef struct {
     const void **in;
     float *out;        /* a loss writes the mean loss to out[0] */
     int64_t *correct;  /* loss, may be NULL: number of right top-1 answers */
-    void *aux;         /* op->aux bytes at the ref layout */
+    void *aux;         /* op_aux_bytes, at the ref layout */
     const float **param;
     const float *grad_out;
     float **grad_in, **grad_param;
@@ -95,6 +97,7 @@ struct OpDef {
     bool (*shape)(ShapeContext *c);
     Cost (*cost)(const Graph *graph, const Node *node);
     int64_t (*aux)(const Graph *graph, const Node *node); /* bytes per sample saved for backward; NULL: none */
+    bool aux_of_minibatch;                                /* aux counts bytes of a whole minibatch */
     int aux_channels;                                     /* aux is an activation-shaped map: padded as its output (cpu) */
     const char *aux_name, *aux_type; /* in generated code: "argmax", "mask", "probability"; C type of its elements. NULL:
                                       * "aux", uint8_t */
@@ -107,6 +110,7 @@ extern const OpDef *const op_table[];
 extern const int op_count;
 const OpDef *op_find(const char *name);    /* NULL: unknown */
 const char *op_nearest(const char *name);  /* for hints; NULL: nothing near */
+int64_t op_aux_bytes(const Graph *graph, const Node *node); /* of a minibatch; 0: none; INT64_MAX: too large */
 const AttrDef *op_attr(const OpDef *op, const char *name); /* NULL: unknown */
 int64_t attr_int(const Node *node, const char *name); /* ICE on unknown names */
 double attr_real(const Node *node, const char *name);

@@ -218,8 +218,9 @@ static void plan_params(Planner *p, int s)
             const int param = p->graph->node[i].param[k];
             const int64_t floats = p->plan->target->param_floats(p->graph, param);
             const int64_t room = floats < TARGET_TOO_LARGE ? round_up(floats, FLOATS) : TARGET_TOO_LARGE;
-            p->plan->param[param] = (ParamPlan){plan->weight_floats, room};
-            plan->weight_floats = add_sizes(p, plan->weight_floats, room);
+            int64_t *floats_so_far = p->graph->param[param].running ? &plan->running_floats : &plan->weight_floats;
+            p->plan->param[param] = (ParamPlan){*floats_so_far, room};
+            *floats_so_far = add_sizes(p, *floats_so_far, room);
         }
 }
 
@@ -244,7 +245,9 @@ static void add_up(Planner *p, int s, int states)
     StagePlan *stage = &p->plan->stage[s];
     stage->versions = p->plan->sched->versions[s];
     stage->states = states;
-    const int64_t weights = times(p, times(p, stage->weight_floats, 4), stage->versions + 1 + stage->states);
+    const int64_t weights =
+        add_sizes(p, times(p, times(p, stage->weight_floats, 4), stage->versions + 1 + stage->states),
+                  times(p, stage->running_floats, 4));
     stage->static_bytes = add_sizes(p, add_sizes(p, stage->saved_bytes, stage->transient_bytes),
                                     add_sizes(p, weights, stage->register_bytes));
     p->plan->static_bytes = add_sizes(p, p->plan->static_bytes, stage->static_bytes);

@@ -2,7 +2,7 @@
  *
  * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients (values
  * only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness. Weights,
- * gradients, optimiser state and weight versions are contiguous per stage. A value that crosses a cut lives in its register.
+ * gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that crosses a cut lives in its register.
  * Offsets are multiples of 64 bytes. The library's scratch is measured at start and not part of the plan. */
 #ifndef PNETC_PLAN_H
 #define PNETC_PLAN_H
@@ -30,7 +30,7 @@ typedef struct {
 } Buffer;
 
 typedef struct {
-    int64_t offset; /* floats into the stage's weights; a multiple of 16 */
+    int64_t offset; /* floats into the stage's weights, or into its running statistics; a multiple of 16 */
     int64_t room;   /* floats, at least the plain size: room for the target's layouts */
 } ParamPlan;
 
@@ -39,9 +39,11 @@ typedef struct {
     int nbuffers;
     int64_t saved_bytes, transient_bytes;
     int64_t weight_floats; /* room of one version of all weights */
+    int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
     int versions, states;  /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
-    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + register_bytes */
+    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + running_floats * 4 +
+                             * register_bytes */
 } StagePlan;
 
 typedef struct {

@@ -87,15 +87,16 @@ static void check_places(const Plan *plan, int s)
 static void check_params(const Plan *plan, int s)
 {
     const Pipe *pipe = plan->sched->pipe;
-    int64_t next = 0;
+    int64_t next[2] = {0, 0}; /* weights, running statistics */
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const ParamPlan *param = &plan->param[pipe->graph->node[i].param[k]];
-            if (param->offset != next || param->offset % 16 || param->room <= 0 || param->room % 16)
+            const bool running = pipe->graph->param[pipe->graph->node[i].param[k]].running;
+            if (param->offset != next[running] || param->offset % 16 || param->room <= 0 || param->room % 16)
                 ICE("plan: stage %d: parameter %d of %s at %lld", s, k, pipe->graph->node[i].name, (Int)param->offset);
-            next += param->room;
+            next[running] += param->room;
         }
-    if (next != plan->stage[s].weight_floats)
+    if (next[0] != plan->stage[s].weight_floats || next[1] != plan->stage[s].running_floats)
         ICE("plan: stage %d: weights do not add up", s);
 }
 
@@ -120,7 +121,8 @@ void plan_check(const Plan *plan)
         check_places(plan, s);
         check_params(plan, s);
         const int64_t sum = stage->saved_bytes + stage->transient_bytes + stage->register_bytes +
-                            stage->weight_floats * 4 * (stage->versions + 1 + stage->states);
+                            stage->weight_floats * 4 * (stage->versions + 1 + stage->states) +
+                            stage->running_floats * 4;
         if (sum != stage->static_bytes || given[s] != stage->register_bytes)
             ICE("plan: stage %d: bytes do not add up", s);
         all += sum;
@@ -165,22 +167,33 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
     }
 }
 
-static void dump_weights(const Plan *plan, int s, Text *out)
+static void dump_params(const Plan *plan, int s, bool running, Text *out)
 {
     const Pipe *pipe = plan->sched->pipe;
-    const StagePlan *stage = &plan->stage[s];
-    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s)\n",
-                (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s", stage->states,
-                stage->states == 1 ? "" : "s");
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const Param *param = &pipe->graph->param[pipe->graph->node[i].param[k]];
             const ParamPlan *at = &plan->param[pipe->graph->node[i].param[k]];
+            if (param->running != running)
+                continue;
             text_printf(out, "    %-36s at %-10lld room %-10lld f32[", param->name, (Int)at->offset, (Int)at->room);
             for (int d = 0; d < param->rank; d++)
                 text_printf(out, "%s%lld", d ? "," : "", (Int)param->dim[d]);
             text_printf(out, "]\n");
         }
+}
+
+static void dump_weights(const Plan *plan, int s, Text *out)
+{
+    const StagePlan *stage = &plan->stage[s];
+    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s)\n",
+                (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s", stage->states,
+                stage->states == 1 ? "" : "s");
+    dump_params(plan, s, false, out);
+    if (!stage->running_floats)
+        return;
+    text_printf(out, "  running statistics: %lld floats\n", (Int)stage->running_floats);
+    dump_params(plan, s, true, out);
 }
 
 void plan_dump(const Plan *plan, Text *out)

@@ -74,7 +74,7 @@ static Totals add_up(const Plan *plan)
         sum.saved += memory->saved_bytes;
         sum.transient += memory->transient_bytes;
         sum.registers += memory->register_bytes;
-        sum.weights += memory->weight_floats * 4 * (memory->versions + 1 + memory->states);
+        sum.weights += memory->weight_floats * 4 * (memory->versions + 1 + memory->states) + memory->running_floats * 4;
     }
     return sum;
 }

@@ -50,13 +50,14 @@ static json_t *stage_json(const Plan *plan, int s)
     const Stage *stage = &sched->pipe->stage[s];
     const StagePlan *memory = &plan->stage[s];
     const int layers = stage->last_layer - stage->first_layer + 1;
-    return made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage", s,
+    return made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage", s,
                           "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs,
                           "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
                           "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
                           "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
                           "weight_bytes", (Int)memory->weight_floats * 4 * (memory->versions + 1 + memory->states),
-                          "register_bytes", (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
+                          "running_bytes", (Int)memory->running_floats * 4, "register_bytes",
+                          (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
 }
 
 static json_t *registers_json(const Plan *plan)
@@ -133,8 +134,9 @@ static json_t *params_json(const Plan *plan, int s)
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const int param = pipe->graph->node[i].param[k];
-            push(list, json_pack("{s:s, s:I, s:I}", "name", pipe->graph->param[param].name, "offset",
-                                 (Int)plan->param[param].offset, "room", (Int)plan->param[param].room));
+            push(list, json_pack("{s:s, s:I, s:I, s:b}", "name", pipe->graph->param[param].name, "offset",
+                                 (Int)plan->param[param].offset, "room", (Int)plan->param[param].room, "running",
+                                 pipe->graph->param[param].running));
         }
     return list;
 }

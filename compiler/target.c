@@ -48,5 +48,5 @@ int64_t plain_aux_bytes(const Graph *graph, NodeId node)
     const Node *n = &graph->node[node];
     if (!n->op || !n->op->aux)
         return 0;
-    return size_product((const int64_t[]){graph->batch, n->op->aux(graph, n)}, 2);
+    return size_product((const int64_t[]){op_aux_bytes(graph, n)}, 1);
 }

@@ -44,7 +44,8 @@ typedef struct {
     pn_layout *layout; /* chosen by the first op that writes it; NULL: not yet */
 } pn_tensor;
 
-/* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. */
+/* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. running: not trained, at `offset`
+ * of the stage's running statistics. */
 typedef enum { PN_HE, PN_XAVIER, PN_GAUSSIAN, PN_UNIFORM, PN_CONSTANT } pn_init;
 typedef struct {
     const char *name; /* global name, the key of checkpoints */
@@ -54,6 +55,7 @@ typedef struct {
     pn_init init;
     double a, b; /* gaussian mean, deviation; uniform low, high; constant value */
     int64_t fan_in, fan_out;
+    bool running;
     pn_layout *layout; /* NULL: plain */
 } pn_param;
 
@@ -141,6 +143,27 @@ void pn_maxpool_backward(pn_op *op, const float *gy, const void *argmax, float *
 pn_op *pn_avgpool_init(pn_stage *stage, const pn_pool_def *def);
 void pn_avgpool_forward(pn_op *op, const float *x, float *y);
 void pn_avgpool_backward(pn_op *op, const float *gy, float *gx);
+
+/* y = scale (x - mean) / sqrt(variance + epsilon) + shift, per channel (dim[1]). In training mean and (biased) variance are
+ * those of the minibatch: forward writes them to `statistics` (mean of each channel, then the variances), backward reads them
+ * there. A test pass takes the running ones, which every backward moves: running = (1 - momentum) running + momentum * the
+ * minibatch's, the variance unbiased (PyTorch's conventions): after update m they hold minibatches 1 .. m, in any order. */
+typedef struct {
+    const char *name;
+    pn_tensor *x, *y; /* of rank 2 or 4 */
+    pn_param *scale, *shift, *mean, *variance; /* mean, variance: running */
+    double epsilon, momentum;
+    pn_area statistics; /* the ring that the verbs' statistics point into: 2 * channels floats a slot */
+    bool relu;          /* y = max(0, ...): fused */
+} pn_batch_norm_def;
+pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def);
+void pn_batch_norm_forward(pn_op *op, const float *x, const float *scale, const float *shift, float *statistics, float *y);
+/* With relu, gy is masked before, as with pn_conv. gx NULL: not wanted. */
+void pn_batch_norm_backward(pn_op *op, const float *x, const float *gy, const float *scale, const float *statistics, float *gx,
+                            float *gscale, float *gshift);
+void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean, float *running_variance);
+void pn_batch_norm_test(pn_op *op, const float *x, const float *scale, const float *shift, const float *running_mean,
+                        const float *running_variance, float *y);
 
 /* Pointwise chains are loops of the generated code; n elements. One of x, y is NULL in backward: what it does not read. */
 typedef void pn_pointwise_forward_fn(const float *restrict x, float *restrict y, int64_t n);
@@ -243,6 +266,7 @@ typedef struct {
     int versions, states;
     int64_t weight_floats;
     float *gradient, *state; /* [weight_floats], [states][weight_floats] */
+    float *running;          /* running statistics: one copy, written by backward steps only */
     int ring;               /* minibatches in flight it was sized for */
     pn_channel **takes, **gives;           /* forward channels in and out: a forward step is ready when these are */
     int ntakes, ngives;

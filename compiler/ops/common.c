@@ -86,6 +86,8 @@ double count_params(const Graph *graph, const Node *node)
     double count = 0;
     for (int i = 0; i < node->nparams; i++) {
         const Param *param = &graph->param[node->param[i]];
+        if (param->running)
+            continue;
         double size = 1;
         for (int d = 0; d < param->rank; d++)
             size *= (double)param->dim[d];
@@ -145,6 +147,17 @@ const char *emit_tensor_out(Emit *e, const Node *node)
 const char *emit_flag(Emit *e, const char *field, bool value)
 {
     return value ? arena_printf(emit_arena(e), ", .%s = true", field) : "";
+}
+
+const char *attr_text(Arena *arena, double number)
+{
+    const char *text = NULL;
+    for (int digits = 1; digits <= 17; digits++) {
+        text = arena_printf(arena, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    return text;
 }
 
 void emit_relu_mask(Emit *e, const Node *node)

@@ -40,6 +40,8 @@ const char *emit_tensor_in(Emit *e, const Node *node, int i);
 const char *emit_tensor_out(Emit *e, const Node *node);
 /* ", .relu = true" for a field of a definition that is set; "": false is what C gives it. */
 const char *emit_flag(Emit *e, const char *field, bool value);
+/* A real attribute in C: the shortest text that reads back as the same number. */
+const char *attr_text(Arena *arena, double number);
 /* Behind a fused relu: masks the arriving gradient in place. */
 void emit_relu_mask(Emit *e, const Node *node);
 const char *remark_relu(const Node *node); /* "relu fused"; NULL: none */

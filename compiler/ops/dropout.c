@@ -1,7 +1,5 @@
 /* dropout.c: inverted dropout (Srivastava et al. 2014, with the factor at training time): y = mask x / (1 - p). The
  * mask is a function of seed, name, minibatch and element only, so it is the same in every schedule, cut and target. */
-#include <stdlib.h>
-
 #include "ops/common.h"
 #include "rt.h"
 
@@ -49,23 +47,11 @@ static void eval_gradients(const EvalContext *c)
     eval_add(c->grad_in[0], gx, count(c));
 }
 
-/* The shortest text that reads back as the same number. */
-static const char *number_text(Arena *arena, double number)
-{
-    const char *text = NULL;
-    for (int digits = 1; digits <= 17; digits++) {
-        text = arena_printf(arena, "%.*g", digits, number);
-        if (strtod(text, NULL) == number)
-            break;
-    }
-    return text;
-}
-
 static void emit_init(Emit *e, const Node *node)
 {
     emit_call(e, node, NULL, "%s = pn_dropout_init(stage, &(pn_dropout_def){", emit_op(e, node));
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s, .probability = %s});", node->name, emit_tensor_in(e, node, 0),
-              emit_tensor_out(e, node), number_text(emit_arena(e), node->attr[PROBABILITY].f));
+              emit_tensor_out(e, node), attr_text(emit_arena(e), node->attr[PROBABILITY].f));
 }
 
 static void emit_forward(Emit *e, const Node *node)

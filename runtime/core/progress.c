@@ -21,7 +21,7 @@ static int64_t parameters(const pn_stage_def *def)
 {
     int64_t sum = 0;
     for (int i = 0; i < def->nparams; i++) {
-        int64_t count = 1;
+        int64_t count = !def->param[i].running;
         for (int d = 0; d < def->param[i].rank; d++)
             count *= def->param[i].dim[d];
         sum += count;

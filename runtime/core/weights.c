@@ -51,7 +51,7 @@ static void plain_close(Plain *all)
 /* The version of this moment: 0 before the first step, the last one after the run. */
 static float *stored(const pn_stage *stage, const pn_param *param)
 {
-    return stage_version(stage, stage->updates) + param->offset;
+    return (param->running ? stage->def->running : stage_version(stage, stage->updates)) + param->offset;
 }
 
 static void plain_to_stages(const pn_run *run, const Plain *all)

@@ -114,6 +114,7 @@ struct pn_op {
         pn_conv_def conv;
         pn_linear_def linear;
         pn_pool_def pool;
+        pn_batch_norm_def batch_norm;
         pn_pointwise_def pointwise;
         pn_add_def add;
         pn_concat_def concat;
@@ -122,6 +123,7 @@ struct pn_op {
         pn_loss_def loss;
     } def;
     int64_t floats; /* stored, of y */
+    int lanes;      /* batch_norm: channels of a block */
     maxpool16 own;  /* planes 0: the library's pooling */
     cpu_bank x, y, w, b, argmax;
     cpu_call forward, test, backward_data, backward_weights;

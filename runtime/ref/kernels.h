@@ -69,6 +69,26 @@ void ref_dropout_mask(uint64_t key, double probability, int64_t n, uint8_t *mask
 /* y = mask ? x / (1 - probability) : 0; the backward is the same map. */
 void ref_dropout(double probability, int64_t n, const float *x, const uint8_t *mask, float *y);
 
+/* ---- kernels_norm.c: [batch][channels][size]; statistics per channel, over batch and size; sums in double ---- */
+typedef struct {
+    int64_t batch, channels, size;
+} ref_channels;
+/* 1 / sqrt(variance + epsilon) */
+float ref_norm_inverse(float variance, double epsilon);
+/* The variance is biased. */
+void ref_norm_statistics(const ref_channels *c, const float *x, float *mean, float *variance);
+/* y = (x - mean) * (scale * inverse) + shift */
+void ref_norm_forward(const ref_channels *c, double epsilon, const float *x, const float *scale, const float *shift,
+                      const float *mean, const float *variance, float *y);
+/* gshift = sum of gy, gscale = inverse * sum of gy (x - mean),
+ * gx = scale * inverse * (gy - gshift / m - (x - mean) * inverse * gscale / m), m = batch * size; gx NULL: not wanted
+ */
+void ref_norm_backward(const ref_channels *c, double epsilon, const float *x, const float *gy, const float *scale,
+                       const float *mean, const float *variance, float *gx, float *gscale, float *gshift);
+/* running = (1 - momentum) running + momentum * this, the variance unbiased */
+void ref_norm_track(const ref_channels *c, double momentum, const float *mean, const float *variance,
+                    float *running_mean, float *running_variance);
+
 /* ---- kernels_loss.c: the mean loss over `count` samples of [count][classes] ---- */
 /* Index of the first largest value. */
 int64_t ref_argmax(const float *x, int64_t n);

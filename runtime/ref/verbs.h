@@ -29,6 +29,10 @@ struct pn_op {
             pn_pool_def def;
             ref_pool shape;
         } pool;
+        struct {
+            pn_batch_norm_def def;
+            ref_channels shape;
+        } norm;
         pn_pointwise_def pointwise;
         pn_add_def add;
         struct {

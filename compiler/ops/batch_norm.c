@@ -1,0 +1,152 @@
+/* batch_norm.c: batch normalisation (Ioffe and Szegedy 2015) of channels, the first dimension of a sample: statistics
+ * over the minibatch and the image, PyTorch's conventions (pn.h states them). Saves the minibatch's statistics for its
+ * backward, which also moves the running ones; those are neither trained nor versioned. */
+#include "ops/common.h"
+
+enum { EPSILON, MOMENTUM };
+enum { SCALE, SHIFT, RUNNING_MEAN, RUNNING_VARIANCE };
+
+static bool shape(ShapeContext *c)
+{
+    const Shape *in = shape_in(c, 0);
+    if (!shape_need(c, 0, 0))
+        return false;
+    if (in->rank != 1 && in->rank != 3)
+        return shape_error(c, P0303, -1, 0, "batch_norm reads an image f32[C,H,W] or a vector f32[n], not %s",
+                           shape_text(c->arena, in));
+    if (c->graph->batch == 1 && shape_count(in) == in->dim[0])
+        return shape_error(c, P0308, -1, 0, "batch_norm: one value per channel in a minibatch of 1");
+    if (!shape_set(c, in->rank, in->dim) ||
+        !shape_weight(c, "weight", (Init){.kind = INIT_CONSTANT, .a = 1}, 0, 0, 1, in->dim) ||
+        !shape_weight(c, "bias", (Init){.kind = INIT_CONSTANT}, 0, 0, 1, in->dim))
+        return false;
+    const int64_t channels = c->node->shape.dim[0];
+    shape_running(c, "running_mean", 0, channels);
+    shape_running(c, "running_var", 1, channels);
+    return true;
+}
+
+/* Forward: a sum, a difference squared and summed, a difference, product and sum; backward: the same count of two sums
+ * and the linear map. */
+static Cost cost(const Graph *graph, const Node *node)
+{
+    Cost all = cost_map(graph, node, 7, 6);
+    all.backward_weights = 4 * count_out(node);
+    all.backward_bytes += 4 * count_in(graph, node, 0); /* x besides the gradients */
+    return all;
+}
+
+static int64_t statistics_bytes(const Graph *graph, const Node *node)
+{
+    (void)graph;
+    return 2 * node->shape.dim[0] * (int64_t)sizeof(float);
+}
+
+static ref_channels plain(const EvalContext *c)
+{
+    const int64_t channels = c->node->shape.dim[0];
+    return (ref_channels){c->batch, channels, shape_count(&c->node->shape) / channels};
+}
+
+static void eval(const EvalContext *c)
+{
+    const ref_channels all = plain(c);
+    const double epsilon = c->node->attr[EPSILON].f;
+    if (!c->training) {
+        ref_norm_forward(&all, epsilon, c->in[0], c->param[SCALE], c->param[SHIFT], c->param[RUNNING_MEAN],
+                         c->param[RUNNING_VARIANCE], c->out);
+        return;
+    }
+    float *mean = c->aux, *variance = mean + all.channels;
+    ref_norm_statistics(&all, c->in[0], mean, variance);
+    ref_norm_forward(&all, epsilon, c->in[0], c->param[SCALE], c->param[SHIFT], mean, variance, c->out);
+}
+
+static void eval_gradients(const EvalContext *c)
+{
+    const ref_channels all = plain(c);
+    const int64_t n = all.batch * all.channels * all.size;
+    const float *mean = c->aux, *variance = mean + all.channels;
+    float *gx = c->grad_in[0] != NULL ? eval_scratch(n) : NULL;
+    float *gscale = eval_scratch(all.channels), *gshift = eval_scratch(all.channels);
+    ref_norm_backward(&all, c->node->attr[EPSILON].f, c->in[0], c->grad_out, c->param[SCALE], mean, variance, gx,
+                      gscale, gshift);
+    if (gx != NULL)
+        eval_add(c->grad_in[0], gx, n);
+    eval_add(c->grad_param[SCALE], gscale, all.channels);
+    eval_add(c->grad_param[SHIFT], gshift, all.channels);
+}
+
+static void emit_init(Emit *e, const Node *node)
+{
+    Arena *arena = emit_arena(e);
+    emit_call(e, node, remark_relu(node), "%s = pn_batch_norm_init(stage, &(pn_batch_norm_def){", emit_op(e, node));
+    emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
+              emit_tensor_out(e, node));
+    emit_line(e, "    .scale = %s, .shift = %s,", emit_param(e, node, SCALE), emit_param(e, node, SHIFT));
+    emit_line(e, "    .mean = %s, .variance = %s,", emit_param(e, node, RUNNING_MEAN),
+              emit_param(e, node, RUNNING_VARIANCE));
+    emit_line(e, "    .epsilon = %s, .momentum = %s, .statistics = %s%s});", attr_text(arena, node->attr[EPSILON].f),
+              attr_text(arena, node->attr[MOMENTUM].f), emit_aux_area(e, node), emit_flag(e, "relu", node->relu));
+}
+
+static void emit_forward(Emit *e, const Node *node)
+{
+    emit_call(e, node, remark_relu(node), "pn_batch_norm_forward(%s, %s, %s, %s, %s, %s);", emit_op(e, node),
+              emit_in(e, node, 0), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT), emit_aux(e, node),
+              emit_out(e, node));
+}
+
+static void emit_backward(Emit *e, const Node *node)
+{
+    emit_relu_mask(e, node);
+    const char *gx = emit_gradient_in(e, node, 0);
+    emit_call(e, node, NULL, "pn_batch_norm_backward(%s, %s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
+              emit_in(e, node, 0), emit_gradient_out(e, node), emit_weight(e, node, SCALE), emit_aux(e, node),
+              gx != NULL ? gx : "NULL", emit_gradient_weight(e, node, SCALE), emit_gradient_weight(e, node, SHIFT));
+    emit_call(e, node, "running statistics", "pn_batch_norm_track(%s, %s, %s, %s);", emit_op(e, node),
+              emit_aux(e, node), emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE));
+}
+
+static void emit_evaluate(Emit *e, const Node *node)
+{
+    emit_call(e, node, remark_relu(node), "pn_batch_norm_test(%s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
+              emit_in(e, node, 0), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT),
+              emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE), emit_out(e, node));
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .evaluate = emit_evaluate};
+
+const OpDef op_batch_norm = {
+    .name = "batch_norm",
+    .doc = "normalises each channel to mean 0, variance 1 over the minibatch, then scales and shifts it; tests use "
+           "running "
+           "statistics",
+    .min_in = 1,
+    .max_in = 1,
+    .attr = {[EPSILON] = {.name = "eps",
+                          .kind = ATTR_REAL,
+                          .fallback = 1e-5,
+                          .low = 1e-12,
+                          .high = 1,
+                          .doc = "added to the (biased) variance"},
+             [MOMENTUM] = {.name = "momentum",
+                           .kind = ATTR_REAL,
+                           .fallback = 0.1,
+                           .low = 0,
+                           .high = 1,
+                           .doc = "running = (1 - momentum) running + momentum * a minibatch's (variance unbiased)"}},
+    .nattrs = MOMENTUM + 1,
+    .flags = OP_RELU_FUSES,
+    .needs = NEEDS_IN0 | NEEDS_AUX,
+    .shape = shape,
+    .cost = cost,
+    .aux = statistics_bytes,
+    .aux_of_minibatch = true,
+    .aux_name = "statistics",
+    .aux_type = "float",
+    .eval = eval,
+    .eval_backward = eval_gradients,
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+};
