@@ -84,7 +84,7 @@ $(B)/gen/pnet.lex.c $(B)/gen/pnet.lex.h &: grammar/pnet.l
 	$(call say,FLEX,$<)
 	$(Q)mkdir -p $(B)/gen && cd $(B)/gen && $(FLEX) -Cfe -b -o pnet.lex.c --header-file=pnet.lex.h $(CURDIR)/$< && \
 	    { grep -q '^No backing up' lex.backup || { echo "$<: the scanner backs up:"; cat lex.backup; exit 1; }; }
-$(call obj,compiler/parse.c compiler/tokens.c compiler/syntax.c): $(B)/gen/pnet.tab.h $(B)/gen/pnet.lex.h
+$(call obj,compiler/parse.c compiler/scan.c compiler/layout.c compiler/syntax.c): $(B)/gen/pnet.tab.h $(B)/gen/pnet.lex.h
 $(B)/obj/gen/pnet.lex.o: $(B)/gen/pnet.tab.h
 $(B)/obj/gen/pnet.tab.o: $(B)/gen/pnet.lex.h
 $(B)/gen/pnet.lex.h: | $(B)/gen/pnet.tab.h

@@ -1,4 +1,4 @@
-/* parse.c: text -> Ast. Drives the grammar over the tokens of tokens.c and gives tokens their values. A pure function
+/* parse.c: text -> Ast. Drives the grammar over the tokens of layout.c and gives tokens their values. A pure function
  * of the text: nothing is looked up, folded or remembered. */
 #include "parser.h"
 

@@ -1,7 +1,9 @@
-/* parser.h: what the files of the language room share (parse.c, tokens.c, nodes.c, syntax.c, grammar/). Private to it.
+/* parser.h: what the files of the language room share (parse.c, scan.c, layout.c, nodes.c, syntax.c,
+ * grammar/). Private to it.
  *
- * text -> raw tokens (grammar/pnet.l) -> tokens with layout resolved (tokens.c) -> Ast (grammar/pnet.y, nodes.c).
- * The tokens that the grammar sees are balanced: every bracket has its partner, every statement its newline. */
+ * text -> raw tokens (grammar/pnet.l, scan.c) -> tokens with layout resolved (layout.c) -> Ast (grammar/pnet.y,
+ * nodes.c). The tokens that the grammar sees are balanced: every bracket has its partner, every statement its newline.
+ */
 #ifndef PNETC_PARSER_H
 #define PNETC_PARSER_H
 
@@ -15,9 +17,10 @@ enum {
 
 typedef struct {
     int kind;         /* of pnet.tab.h */
-    uint32_t at, end; /* at == end: not in the text but supplied by tokens.c */
+    uint32_t at, end; /* at == end: not in the text but supplied by layout.c */
     bool reported;    /* wrong, and said so: no further error about it */
 } Token;
+typedef VEC(Token) TokenList;
 
 typedef VEC(Expr *) ExprList;
 typedef VEC(Arg) ArgList;
@@ -29,7 +32,7 @@ typedef struct {
     Arena *arena;
     Diags *diags;
     const SourceFile *file;
-    VEC(Token) token;
+    TokenList token;
     int next;      /* the token that the grammar reads next */
     uint32_t cut;  /* reading stopped here, reported: no syntax errors at or behind it; 0: read to the end */
     bool too_high; /* MAX_HEIGHT was reported */
@@ -38,10 +41,13 @@ typedef struct {
     Expr *expression; /* the result of parse_expr */
 } Parser;
 
-/* tokens.c */
-/* start: the token that chooses what is parsed. False: no text, reported. */
-bool tokens_read(Parser *p, int start);
+/* scan.c: false: no text, reported */
+bool scan_file(Parser *p, TokenList *raw);
+Span token_span(const Parser *p, Token token);
 const char *token_text(const Parser *p, Token token, int *length);
+
+/* layout.c: fills p->token; start: the token that chooses what is parsed. False: no text, reported. */
+bool tokens_read(Parser *p, int start);
 
 /* syntax.c: a syntax error at the token read last; `expected` are token names of pnet.y. */
 void syntax_error(Parser *p, const char *const *expected, int count);

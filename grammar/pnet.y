@@ -3,7 +3,7 @@
  * What it does not know: the name of any layer, schedule, optimiser, data set, device or unit. Those are names, resolved by
  * later passes; adding one never touches this file. It looks at nothing but tokens, folds nothing and counts nothing.
  *
- * tokens.c has balanced all brackets and ended every statement by NEWLINE, so the error rules below always find their
+ * layout.c has balanced all brackets and ended every statement by NEWLINE, so the error rules below always find their
  * token. Conflicts are to be removed, not expected. Bison's own stacks are malloc'd and freed by the parser; all nodes are
  * the arena's. */
 %require "3.8"
@@ -66,7 +66,7 @@ static void grammar_error(Span *span, Parser *p, const char *message);
 
 %token PIPE "'|>'" RANGE "'..'" EQ "'=='" NE "'!='" LE "'<='" GE "'>='"
 
-/* Of the scanner only: tokens.c turns them into the above, or into an error. */
+/* Of the scanner only: scan.c turns them into the above, or into an error. */
 %token BLANK COMMENT BAD_NAME BAD_NUMBER BAD_TEXT BAD_SYMBOL BAD_BYTES BAD_CONTROL
 
 %type <name> key keyword optional_name

@@ -1,4 +1,4 @@
-/* tokens.c: text -> balanced tokens. Takes the scanner's raw tokens, reports wrong characters, and resolves layout:
+/* layout.c: raw tokens -> balanced tokens.
  *
  *   newlines    stay only where they end a statement: none inside ( ) and [ ], none in front of |>, none that repeat
  *   brackets    an opening one without a partner is reported once, at its place, and closed where its line ends; a
@@ -8,13 +8,7 @@
  * so one forgotten bracket is one message, and pnet.y never sees an unbalanced text. Linear in the text. */
 #include "parser.h"
 
-#include <string.h>
-
 #include "pnet.tab.h"
-/* after pnet.tab.h: flex's header has no guard of its own types */
-#include "pnet.lex.h"
-
-int scan_token(yyscan_t scanner);
 
 typedef struct {
     int kind;
@@ -24,8 +18,6 @@ typedef struct {
     int else_ifs; /* in the chain that is open in it */
 } Open;
 
-typedef VEC(Token) TokenList;
-
 typedef struct {
     Parser *p;
     TokenList raw;
@@ -34,164 +26,6 @@ typedef struct {
     int depth, signs; /* as MAX_NESTING counts; signs in a row right now */
     bool quiet;       /* until the newline: wrong text may have swallowed brackets */
 } Layout;
-
-static Span span_of(const Parser *p, Token token)
-{
-    return (Span){p->file->base + token.at, p->file->base + token.end};
-}
-
-const char *token_text(const Parser *p, Token token, int *length)
-{
-    *length = (int)(token.end - token.at);
-    return p->file->text + token.at;
-}
-
-/* ---- characters ---- */
-
-static void bad_symbol(Parser *p, Token *token)
-{
-    static const struct {
-        const char *wrong, *hint;
-        int meant; /* what the grammar reads; 0: an error that is not reported again */
-    } symbols[] = {
-        {"&&", "write `and`", T_AND},
-        {"||", "write `or`", T_OR},
-        {"|", "a chain is written with `|>`", T_PIPE},
-        {"!", "write `not`", T_NOT},
-        {";", "the end of the line ends a statement", T_NEWLINE},
-        {"//", "a comment begins with `#`", 0},
-        {"`", "texts stand in double quotes: \"data/mnist\"", 0},
-        {"->", "a chain is written with `|>`, a range with `..`", 0},
-        {"**", "there is no power operator: multiply", 0},
-        {"^", "there is no power operator: multiply", 0},
-        {".", "a range is written `0..4`, a real number `0.5`", 0},
-    };
-    int length, meant = 0;
-    const char *text = token_text(p, *token, &length), *hint = NULL;
-    if (text[0] == '\'') {
-        diag_error(p->diags, P0101, span_of(p, *token), "texts stand in double quotes");
-        token->kind = T_TEXT;
-        return;
-    }
-    for (int i = 0; i < COUNT(symbols); i++)
-        if ((int)strlen(symbols[i].wrong) == length && strncmp(symbols[i].wrong, text, (size_t)length) == 0) {
-            meant = symbols[i].meant;
-            hint = symbols[i].hint;
-        }
-    diag_error(p->diags, P0101, span_of(p, *token), "'%.*s' means nothing here", length, text);
-    if (hint)
-        diag_hint(p->diags, "%s", hint);
-    token->kind = meant ? meant : T_GRAMMAR_error;
-}
-
-/* Bytes beyond ASCII: the first character of the run by its code point. */
-static void bad_bytes(Parser *p, Token token)
-{
-    int length;
-    const unsigned char *text = (const unsigned char *)token_text(p, token, &length);
-    int bytes = text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : text[0] >= 0xC2 ? 2 : 0;
-    bool valid = bytes && bytes <= length;
-    uint32_t point = bytes ? text[0] & (0xFFu >> (bytes + 1)) : 0;
-    for (int i = 1; valid && i < bytes; i++) {
-        valid = (text[i] & 0xC0) == 0x80;
-        point = point << 6 | (text[i] & 0x3F);
-    }
-    if (!valid || point < 0xA0) {
-        diag_error(p->diags, P0106, span_of(p, token), "the byte 0x%02X is not valid UTF-8 text", text[0]);
-        return;
-    }
-    diag_error(p->diags, P0101, span_of(p, token), "'%.*s' (U+%04X) means nothing here", bytes, (const char *)text,
-               (unsigned)point);
-    if (point == 0xA0 || (point >= 0x2000 && point <= 0x200F) || point == 0xFEFF)
-        diag_hint(p->diags, "it looks like a blank; replace it by one");
-    else if (point >= 0x2018 && point <= 0x201F)
-        diag_hint(p->diags, "texts stand in plain double quotes: \"data/mnist\"");
-    else
-        diag_hint(p->diags, "names are made of a-z, A-Z, 0-9 and _");
-}
-
-static void bad_control(Parser *p, Token token)
-{
-    int length;
-    unsigned char byte = (unsigned char)*token_text(p, token, &length);
-    if (byte == '\r')
-        diag_error(p->diags, P0105, span_of(p, token), "a carriage return that is not part of a line end");
-    else
-        diag_error(p->diags, P0105, span_of(p, token), "the control character 0x%02X", byte);
-}
-
-/* Reports what is wrong with a raw token and turns it into what was meant; false: it is left out. */
-static bool accept_raw(Parser *p, Token *token)
-{
-    int length;
-    const char *text = token_text(p, *token, &length);
-    token->reported = token->kind >= T_BAD_NAME && token->kind <= T_BAD_CONTROL;
-    switch (token->kind) {
-    case T_BLANK:
-        return false;
-    case T_COMMENT: {
-        uint32_t line = token->at;
-        while (line > 0 && (p->file->text[line - 1] == ' ' || p->file->text[line - 1] == '\t'))
-            line--;
-        bool own_line = line == 0 || p->file->text[line - 1] == '\n' || (unsigned char)p->file->text[line - 1] == 0xBF;
-        while (length > 0 && strchr(" \t\r", text[length - 1]))
-            length--;
-        Span span = {p->file->base + token->at, p->file->base + token->at + (uint32_t)length};
-        *vec_push(p->arena, &p->comment) = (Comment){span, own_line};
-        return false;
-    }
-    case T_BAD_TEXT:
-        diag_error(p->diags, P0104, span_of(p, *token), "this text has no closing \" on its line");
-        return true; /* stays BAD_TEXT: layout() needs to know */
-    case T_BAD_NUMBER:
-        diag_error(p->diags, P0103, span_of(p, *token), "'%.*s' is not a number", length, text);
-        diag_hint(p->diags, "numbers look like 5, 0.5, 5e-4: digits stand on both sides of the point");
-        token->kind = T_REAL;
-        return true;
-    case T_BAD_NAME:
-        diag_error(p->diags, P0101, span_of(p, *token), "a name must follow the '.' in '%.*s'", length, text);
-        token->kind = T_NAME;
-        return true;
-    case T_BAD_SYMBOL:
-        bad_symbol(p, token);
-        return true;
-    case T_BAD_BYTES:
-        bad_bytes(p, *token);
-        token->kind = T_GRAMMAR_error;
-        return true;
-    case T_BAD_CONTROL:
-        bad_control(p, *token);
-        token->kind = T_GRAMMAR_error;
-        return true;
-    default:
-        return true;
-    }
-}
-
-static void scan(Layout *l)
-{
-    Parser *p = l->p;
-    size_t skip = p->file->length >= 3 && memcmp(p->file->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    yyscan_t scanner;
-    if (scan_lex_init_extra(p->arena, &scanner) != 0)
-        ICE("the scanner did not start");
-    scan__scan_bytes(p->file->text + skip, (int)(p->file->length - skip), scanner);
-    bool comment_follows = false;
-    uint32_t at = (uint32_t)skip;
-    for (int kind; (kind = scan_token(scanner)) != T_END;) {
-        Token token = {.kind = kind, .at = at, .end = at + (uint32_t)scan_get_leng(scanner)};
-        at = token.end;
-        bool slashes = kind == T_BAD_SYMBOL && token.end - token.at == 2 && p->file->text[token.at] == '/';
-        if (comment_follows && kind != T_NEWLINE)
-            continue; /* the rest of a line behind // */
-        comment_follows = slashes;
-        if (accept_raw(p, &token))
-            *vec_push(p->arena, &l->raw) = token;
-    }
-    scan_lex_destroy(scanner);
-}
-
-/* ---- layout ---- */
 
 static bool first_column(const Parser *p, Token token)
 {
@@ -263,7 +97,7 @@ static void supply_braces(Layout *l)
             if (follows == '{' || follows == T_PIPE)
                 continue;
             uint32_t at = out.at[out.count - 1].end;
-            diag_error(l->p->diags, P0102, span_of(l->p, (Token){.at = at, .end = at}),
+            diag_error(l->p->diags, P0102, token_span(l->p, (Token){.at = at, .end = at}),
                        "expected '{' before the end of the line");
             *vec_push(arena, &out) = (Token){.kind = '{', .at = at, .end = at, .reported = true};
             header = false;
@@ -360,11 +194,12 @@ static void close_open(Layout *l, int next, bool report)
     const Open *open = top_open(l);
     bool supplied = l->raw.at[open->token].at == l->raw.at[open->token].end;
     if (report && !supplied) {
-        diag_error(l->p->diags, P0107, span_of(l->p, l->raw.at[open->token]), "this '%c' is never closed", open->kind);
+        diag_error(l->p->diags, P0107, token_span(l->p, l->raw.at[open->token]), "this '%c' is never closed",
+                   open->kind);
         if (next >= 0) {
             int length;
             const char *text = token_text(l->p, l->raw.at[next], &length);
-            diag_note(l->p->diags, span_of(l->p, l->raw.at[next]), "'%.*s' begins a new block here", length, text);
+            diag_note(l->p->diags, token_span(l->p, l->raw.at[next]), "'%.*s' begins a new block here", length, text);
         }
     }
     if (open->kind == '{')
@@ -424,7 +259,7 @@ static void open_bracket(Layout *l, int i, Token token)
 static void close_bracket(Layout *l, int i, Token token)
 {
     if (l->partner[i] < 0) {
-        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' closes nothing", token.kind);
+        diag_error(l->p->diags, P0108, token_span(l->p, token), "this '%c' closes nothing", token.kind);
         return;
     }
     while (top_open(l) && top_open(l)->token != l->partner[i])
@@ -436,9 +271,9 @@ static void close_bracket(Layout *l, int i, Token token)
     const Open *open = top_open(l);
     int kind = closing(open->kind);
     if (kind != token.kind) {
-        diag_error(l->p->diags, P0108, span_of(l->p, token), "this '%c' does not close the '%c'", token.kind,
+        diag_error(l->p->diags, P0108, token_span(l->p, token), "this '%c' does not close the '%c'", token.kind,
                    open->kind);
-        diag_note(l->p->diags, span_of(l->p, l->raw.at[open->token]), "opened here");
+        diag_note(l->p->diags, token_span(l->p, l->raw.at[open->token]), "opened here");
     }
     pop(l);
     put(l, kind, token.at, token.end);
@@ -472,7 +307,7 @@ static void layout(Layout *l)
         }
         count_nesting(l, i);
         if (l->depth >= MAX_NESTING) {
-            diag_error(p->diags, P0109, span_of(p, token), "nested more than %d deep; the rest is not read",
+            diag_error(p->diags, P0109, token_span(p, token), "nested more than %d deep; the rest is not read",
                        MAX_NESTING);
             l->quiet = true;
             p->cut = token.at;
@@ -509,25 +344,11 @@ static void layout(Layout *l)
     put(l, T_END, p->file->length, p->file->length);
 }
 
-/* A file with NUL bytes is no text; what else is wrong with it would be noise. */
-static bool is_text(Parser *p)
-{
-    const char *nul = memchr(p->file->text, 0, p->file->length);
-    if (!nul)
-        return true;
-    uint32_t at = (uint32_t)(nul - p->file->text);
-    diag_error(p->diags, P0105, span_of(p, (Token){.at = at, .end = at + 1}), "a NUL byte: this is not a text file");
-    if (at < 4)
-        diag_hint(p->diags, "it may be saved as UTF-16; a .pnet file is UTF-8");
-    return false;
-}
-
 bool tokens_read(Parser *p, int start)
 {
     Layout l = {.p = p};
-    if (!is_text(p))
+    if (!scan_file(p, &l.raw))
         return false;
-    scan(&l);
     supply_braces(&l);
     match(&l);
     put(&l, start, 0, 0);
