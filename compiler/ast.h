@@ -7,22 +7,37 @@
 #include "diag.h"
 
 typedef enum {
-    EXPR_INTEGER, /* integer                                   */
-    EXPR_REAL,    /* real                                      */
-    EXPR_TEXT,    /* text: "..." with escapes resolved         */
-    EXPR_BOOL,    /* integer 0 or 1: yes/no, true/false        */
-    EXPR_NAME,    /* text: the name                            */
-    EXPR_CALL,    /* text: callee, args                        */
-    EXPR_PIPE,    /* left |> callee(args); text: callee; `bare` when written without parentheses */
-    EXPR_UNARY,   /* op, left                                  */
-    EXPR_BINARY,  /* op, left, right                           */
-    EXPR_LIST,    /* (a, b, ...) of two or more: args, all positional */
+    EXPR_INTEGER,  /* integer                                   */
+    EXPR_REAL,     /* real                                      */
+    EXPR_TEXT,     /* text: "..." with escapes resolved         */
+    EXPR_BOOL,     /* integer 0 or 1: yes/no, true/false        */
+    EXPR_NAME,     /* text: the name                            */
+    EXPR_CALL,     /* text: callee, args                        */
+    EXPR_PIPE,     /* left |> callee(args); text: callee; `bare` when written without parentheses */
+    EXPR_UNARY,    /* op, left                                  */
+    EXPR_BINARY,   /* op, left, right                           */
+    EXPR_LIST,     /* (a, b, ...) of two or more: args, all positional */
     EXPR_QUANTITY, /* real, text: the unit ("GB/s")             */
-    EXPR_ERROR,   /* a syntax error stood here; already reported */
+    EXPR_ERROR,    /* a syntax error stood here; already reported */
 } ExprKind;
 
-typedef enum { OP_NEG, OP_NOT, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MOD,
-               OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_AND, OP_OR } Operator;
+typedef enum {
+    OP_NEG,
+    OP_NOT,
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_MOD,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_AND,
+    OP_OR
+} Operator;
 
 typedef struct Expr Expr;
 typedef struct {
@@ -33,10 +48,10 @@ typedef struct {
 struct Expr {
     ExprKind kind;
     Operator op;
-    bool bare;       /* PIPE written without parentheses */
-    bool parens;     /* the source has parentheses around it; printed back by fmt */
-    Span span;       /* the whole expression          */
-    Span name_span;  /* CALL, PIPE: the callee's name; others: the expression without the parentheses around it */
+    bool bare;      /* PIPE written without parentheses */
+    bool parens;    /* the source has parentheses around it; printed back by fmt */
+    Span span;      /* the whole expression          */
+    Span name_span; /* CALL, PIPE: the callee's name; others: the expression without the parentheses around it */
     int64_t integer;
     double real;
     Name text;
@@ -85,9 +100,9 @@ typedef struct Setting Setting;
 struct Setting {
     Name name;
     Span name_span, span;
-    Expr *value;       /* NULL for a block */
-    Name label;        /* block: its own name, may be NULL */
-    Span body;         /* block: from { to } */
+    Expr *value; /* NULL for a block */
+    Name label;  /* block: its own name, may be NULL */
+    Span body;   /* block: from { to } */
     Setting *inner;
     int ninner;
 };
@@ -97,18 +112,18 @@ typedef struct {
     ItemKind kind;
     Name name; /* NETWORK, DEF, PARAM, MACHINE (may be NULL) */
     Span name_span, span;
-    Span keyword; /* the word that opens the item */
+    Span keyword;     /* the word that opens the item */
     ParamDecl *param; /* NETWORK, DEF */
     int nparams;
-    Body body;     /* NETWORK, DEF; of TRAIN, PIPELINE, MACHINE the span only */
-    Expr *value;   /* PARAM default; USE: the path as EXPR_TEXT */
+    Body body;        /* NETWORK, DEF; of TRAIN, PIPELINE, MACHINE the span only */
+    Expr *value;      /* PARAM default; USE: the path as EXPR_TEXT */
     Setting *setting; /* TRAIN, PIPELINE, MACHINE */
     int nsettings;
 } Item;
 
 typedef struct {
-    Span span;        /* from '#' to before the newline */
-    bool own_line;    /* nothing but blanks before it on its line */
+    Span span;     /* from '#' to before the newline */
+    bool own_line; /* nothing but blanks before it on its line */
 } Comment;
 
 typedef struct {
@@ -119,17 +134,18 @@ typedef struct {
     const SourceFile *file;
 } Ast;
 
-/* parse.c: text -> Ast. Reports every syntax error it can recover from. Never NULL; after errors the Ast holds what could
- * be read. `use` items are not followed (load.c does). */
+/* parse.c: text -> Ast. Reports every syntax error it can recover from. Never NULL; after errors the Ast holds what
+ * could be read. `use` items are not followed (load.c does). */
 Ast *parse(Arena *arena, Diags *diags, const SourceFile *file);
 /* One expression, for --set and -D values. NULL after errors. */
 Expr *parse_expr(Arena *arena, Diags *diags, const SourceFile *file);
 
-/* load.c: reads `path` (- is standard input), parses it and everything it uses (paths relative to the using file; cycles
- * and unreadable files are errors at the `use`), and joins all items into one Ast: used files first. */
+/* load.c: reads `path` (- is standard input), parses it and everything it uses (paths relative to the using file;
+ * cycles and unreadable files are errors at the `use`), and joins all items into one Ast: used files first. */
 Ast *load(Arena *arena, Diags *diags, Sources *sources, const char *path);
 
-/* load.c: reads one file (- is standard input) into `sources`; NULL after an error (unreadable, a folder, too large). */
+/* load.c: reads one file (- is standard input) into `sources`; NULL after an error (unreadable, a folder, too large).
+ */
 const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path);
 
 void ast_dump(const Ast *ast, Text *out); /* stable tree text, one node a line, indented */

@@ -14,9 +14,9 @@ typedef struct {
 } BackwardStep;
 typedef struct {
     const Graph *graph;
-    bool *wants;        /* per node: the gradient of its value is computed (a parameter lies at or before it) */
-    unsigned *needs;    /* per node: NEEDS_* its backward really reads (0 where no backward runs); relu fused: NEEDS_OUT;
-                         * a chain: NEEDS_IN0 only, recomputed */
+    bool *wants;     /* per node: the gradient of its value is computed (a parameter lies at or before it) */
+    unsigned *needs; /* per node: NEEDS_* its backward really reads (0 where no backward runs); relu fused: NEEDS_OUT;
+                      * a chain: NEEDS_IN0 only, recomputed */
     BackwardStep *step; /* only nodes with a backward */
     int nsteps;
 } Backward;

@@ -25,7 +25,7 @@
 typedef struct Arena Arena;
 Arena *arena_new(void);
 void arena_free(Arena *arena);
-void *arena_alloc(Arena *arena, size_t bytes); /* zeroed, aligned for any type */
+void *arena_alloc(Arena *arena, size_t bytes);                   /* zeroed, aligned for any type */
 char *arena_text(Arena *arena, const char *text, size_t length); /* NUL-terminated copy */
 char *arena_printf(Arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
 void *arena_grow(Arena *arena, void *data, size_t item, int count, int *room);
@@ -40,16 +40,19 @@ Name name_of(Arena *arena, const char *text);
 typedef struct {
     uint32_t at, end;
 } Span;
-static inline Span span_join(Span a, Span b) { return (Span){a.at, b.end}; }
+static inline Span span_join(Span a, Span b)
+{
+    return (Span){a.at, b.end};
+}
 
 /* ---- growable arrays: VEC(int) v = {0}; *vec_push(arena, &v) = 7; v.at[i], v.count ---- */
-#define VEC(type)                                                                                  \
-    struct {                                                                                       \
-        type *at;                                                                                  \
-        int count, room;                                                                           \
+#define VEC(type)                                                                                                      \
+    struct {                                                                                                           \
+        type *at;                                                                                                      \
+        int count, room;                                                                                               \
     }
-#define vec_push(arena, vec)                                                                       \
-    ((vec)->at = arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->count, &(vec)->room),    \
+#define vec_push(arena, vec)                                                                                           \
+    ((vec)->at = arena_grow((arena), (vec)->at, sizeof *(vec)->at, (vec)->count, &(vec)->room),                        \
      &(vec)->at[(vec)->count++])
 
 /* ---- text under construction; `data` is always NUL-terminated ---- */
@@ -68,7 +71,10 @@ bool checked_mul(int64_t a, int64_t b, int64_t *result);
 bool checked_add(int64_t a, int64_t b, int64_t *result);
 
 /* Rounds n up to a multiple of step. */
-static inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+static inline int64_t round_up(int64_t n, int64_t step)
+{
+    return (n + step - 1) / step * step;
+}
 
 /* "6.6 MB"-style text for people: 950 B, 12.3 kB, 1.88 MB, ... (powers of 1000). In the arena. */
 const char *human_bytes(Arena *arena, int64_t bytes);

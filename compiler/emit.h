@@ -33,7 +33,7 @@ const char *emit_out(Emit *e, const Node *node);                /* "relu1[k]"   
 const char *emit_aux(Emit *e, const Node *node);                /* "pool1_argmax[k]"; "NULL" in a test pass */
 const char *emit_aux_area(Emit *e, const Node *node);           /* "PN_RING(pool1_argmax)"; "{NULL, 0, 0}": no aux */
 const char *emit_weight(Emit *e, const Node *node, int i);      /* "w + conv1_weight"                     */
-const char *emit_running(Emit *e, const Node *node, int i);        /* "running + norm1_running_mean"        */
+const char *emit_running(Emit *e, const Node *node, int i);     /* "running + norm1_running_mean"        */
 const char *emit_gradient_out(Emit *e, const Node *node);       /* "t + g_relu1": arriving gradient       */
 const char *emit_gradient_in(Emit *e, const Node *node, int i); /* "g_pool1", a partial; NULL: not wanted */
 const char *emit_gradient_weight(Emit *e, const Node *node, int i); /* "dw + conv1_weight"                    */

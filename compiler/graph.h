@@ -1,7 +1,7 @@
 /* graph.h: names resolved, parameters bound, shapes known; nodes in program order, each defined before its uses.
  *
- * A value is the output of a node and has the node's id. Shapes are per sample: the batch is Graph.batch and leads every
- * buffer. Passes that change a graph return a new one (fuse); a graph is const when its pass has returned. */
+ * A value is the output of a node and has the node's id. Shapes are per sample: the batch is Graph.batch and leads
+ * every buffer. Passes that change a graph return a new one (fuse); a graph is const when its pass has returned. */
 #ifndef PNETC_GRAPH_H
 #define PNETC_GRAPH_H
 
@@ -19,13 +19,13 @@ enum {
 typedef enum { DTYPE_F32, DTYPE_CLASS } DType;
 typedef struct {
     DType dtype;
-    int rank;               /* CLASS: 0 */
+    int rank; /* CLASS: 0 */
     int64_t dim[MAX_RANK];
-    int64_t classes;        /* CLASS */
+    int64_t classes; /* CLASS */
 } Shape;
 int64_t shape_count(const Shape *shape); /* elements per sample */
 bool shape_equal(const Shape *a, const Shape *b);
-const char *shape_text(Arena *arena, const Shape *shape);              /* "f32[6,28,28]", "class[10]" */
+const char *shape_text(Arena *arena, const Shape *shape);                      /* "f32[6,28,28]", "class[10]" */
 const char *shape_text_batch(Arena *arena, const Shape *shape, int64_t batch); /* "f32[100,6,28,28]" */
 
 typedef enum { INIT_HE, INIT_XAVIER, INIT_GAUSSIAN, INIT_UNIFORM, INIT_CONSTANT } InitKind;
@@ -44,8 +44,8 @@ typedef struct {
 
 typedef int NodeId;
 
-/* A trainable tensor, or a running statistic. dim in plain layout: conv [out, in/groups, k, k], linear [out, in...], bias
- * [out]. */
+/* A trainable tensor, or a running statistic. dim in plain layout: conv [out, in/groups, k, k], linear [out, in...],
+ * bias [out]. */
 typedef struct {
     Name name; /* "conv1.weight": global, the key of checkpoints */
     int rank;
@@ -67,11 +67,11 @@ typedef struct {
     Shape shape;
     int param[MAX_PARAMS]; /* ids in Graph.param */
     int nparams;
-    bool relu;             /* fuse: relu applied to the output of conv, linear, maxpool, add */
-    const OpDef **chain;   /* fuse: further pointwise ops behind a pointwise op, in order of application */
+    bool relu;           /* fuse: relu applied to the output of conv, linear, maxpool, add */
+    const OpDef **chain; /* fuse: further pointwise ops behind a pointwise op, in order of application */
     int nchain;
-    const char *fused;     /* fuse: "relu1", "flatten1 relu2": names of what was absorbed, for comments; NULL: nothing */
-    Shape in_shape;        /* shape of in[0] as the op saw it before a view (flatten) was dropped */
+    const char *fused; /* fuse: "relu1", "flatten1 relu2": names of what was absorbed, for comments; NULL: nothing */
+    Shape in_shape;    /* shape of in[0] as the op saw it before a view (flatten) was dropped */
 } Node;
 
 /* A cut stands before node `before` (program order position); several cuts are ascending and distinct. */
@@ -90,13 +90,13 @@ typedef struct {
     int nparams;
     NodeId *input; /* in order of declaration */
     int ninputs;
-    NodeId loss;   /* the one loss node */
+    NodeId loss; /* the one loss node */
     Cut *cut;
     int ncuts;
     const Sources *sources;
 } Graph;
 
-int graph_line(const Graph *graph, Span span); /* line number in its file */
+int graph_line(const Graph *graph, Span span);              /* line number in its file */
 int64_t graph_param_count(const Graph *graph, NodeId node); /* trainable scalars of a node */
 /* C identifier for a scoped name: dots become underscores. */
 const char *c_name(Arena *arena, Name name);
@@ -104,9 +104,9 @@ const char *c_name(Arena *arena, Name name);
 void graph_check(const Graph *graph); /* ICE on a broken graph */
 void graph_dump(const Graph *graph, Text *out);
 
-/* fuse.c: Graph -> Graph. relu into conv, linear, maxpool, add; relu moved behind the maxpool that alone reads it (exact);
- * chains of pointwise ops into one node; flatten dropped where only linear reads it. Nothing merges across a cut; a
- * flatten, a mere view, is dropped across one too. */
+/* fuse.c: Graph -> Graph. relu into conv, linear, maxpool, add; relu moved behind the maxpool that alone reads it
+ * (exact); chains of pointwise ops into one node; flatten dropped where only linear reads it. Nothing merges across a
+ * cut; a flatten, a mere view, is dropped across one too. */
 Graph *fuse(Arena *arena, const Graph *graph);
 
 #endif

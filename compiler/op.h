@@ -11,28 +11,28 @@ typedef enum { ATTR_INT, ATTR_REAL, ATTR_BOOL, ATTR_INIT } AttrKind;
 typedef struct {
     const char *name, *doc;
     AttrKind kind;
-    bool required;   /* required attributes may also be given by position, in order */
-    double fallback; /* default of INT, REAL, BOOL */
+    bool required;    /* required attributes may also be given by position, in order */
+    double fallback;  /* default of INT, REAL, BOOL */
     double low, high; /* inclusive bounds of INT, REAL */
-    Init init;       /* default of INIT */
+    Init init;        /* default of INIT */
 } AttrDef;
 
 /* What the backward of an op reads besides the gradient of its output, its weights and its aux. */
 enum { NEEDS_IN0 = 1, NEEDS_IN1 = 2, NEEDS_OUT = 4, NEEDS_AUX = 8 };
 
 enum {
-    OP_LOSS = 1,      /* the last input is the target (class label or tensor); the output is the scalar loss */
-    OP_WEIGHTED = 2,  /* counts as a layer of the paper's placement vector (ppv) */
-    OP_POINTWISE = 4, /* unary, expr and derivative given; may join a chain */
-    OP_RELU_FUSES = 8, /* a relu behind it may become node->relu */
+    OP_LOSS = 1,        /* the last input is the target (class label or tensor); the output is the scalar loss */
+    OP_WEIGHTED = 2,    /* counts as a layer of the paper's placement vector (ppv) */
+    OP_POINTWISE = 4,   /* unary, expr and derivative given; may join a chain */
+    OP_RELU_FUSES = 8,  /* a relu behind it may become node->relu */
     OP_KEEPS_ZERO = 16, /* pointwise with f(0) = 0: may run over the zero lanes of a padded layout */
 };
 
-/* Work of one node for one sample. FLOP counts a multiply-add as 2. Bytes are f32 traffic with each operand read once and
- * each result written once. (DESIGN 6; OptCNN's per-layer cost) */
+/* Work of one node for one sample. FLOP counts a multiply-add as 2. Bytes are f32 traffic with each operand read once
+ * and each result written once. (DESIGN 6; OptCNN's per-layer cost) */
 typedef struct {
-    double macs;                                         /* forward multiply-adds, as papers quote */
-    double forward, backward_data, backward_weights;     /* FLOPs */
+    double macs;                                     /* forward multiply-adds, as papers quote */
+    double forward, backward_data, backward_weights; /* FLOPs */
     double forward_bytes, backward_bytes;
 } Cost;
 
@@ -48,12 +48,13 @@ typedef struct {
 bool shape_error(ShapeContext *c, Code code, int attr, int in, const char *format, ...) PRINTF_LIKE(5, 6);
 const Shape *shape_in(const ShapeContext *c, int i);
 /* Declares a parameter named node.name + "." + suffix. */
-void shape_param(ShapeContext *c, const char *suffix, Init init, int64_t fan_in, int64_t fan_out, int rank, const int64_t *dim);
+void shape_param(ShapeContext *c, const char *suffix, Init init, int64_t fan_in, int64_t fan_out, int rank,
+                 const int64_t *dim);
 /* Declares a running statistic of `count` numbers, `initial` at first: Param.running. */
 void shape_running(ShapeContext *c, const char *suffix, double initial, int64_t count);
 
-/* The naive evaluator's view: plain layouts, batch leading, f32; labels as int32 in `in`. Backward ADDS into grad_in and
- * grad_param (the caller zeroed them); grad_in[i] NULL: not wanted. */
+/* The naive evaluator's view: plain layouts, batch leading, f32; labels as int32 in `in`. Backward ADDS into grad_in
+ * and grad_param (the caller zeroed them); grad_in[i] NULL: not wanted. */
 typedef struct {
     const Graph *graph;
     const Node *node;
@@ -62,9 +63,9 @@ typedef struct {
     uint64_t seed;     /* of the run: dropout */
     int64_t minibatch; /* number: dropout */
     const void **in;
-    float *out;        /* a loss writes the mean loss to out[0] */
-    int64_t *correct;  /* loss, may be NULL: number of right top-1 answers */
-    void *aux;         /* op_aux_bytes, at the ref layout */
+    float *out;       /* a loss writes the mean loss to out[0] */
+    int64_t *correct; /* loss, may be NULL: number of right top-1 answers */
+    void *aux;        /* op_aux_bytes, at the ref layout */
     const float **param;
     const float *grad_out;
     float **grad_in, **grad_param;
@@ -98,9 +99,9 @@ struct OpDef {
     Cost (*cost)(const Graph *graph, const Node *node);
     int64_t (*aux)(const Graph *graph, const Node *node); /* bytes per sample saved for backward; NULL: none */
     bool aux_of_minibatch;                                /* aux counts bytes of a whole minibatch */
-    int aux_channels;                                     /* aux is an activation-shaped map: padded as its output (cpu) */
-    const char *aux_name, *aux_type; /* in generated code: "argmax", "mask", "probability"; C type of its elements. NULL:
-                                      * "aux", uint8_t */
+    int aux_channels;                /* aux is an activation-shaped map: padded as its output (cpu) */
+    const char *aux_name, *aux_type; /* in generated code: "argmax", "mask", "probability"; C type of its elements.
+                                      * NULL: "aux", uint8_t */
     void (*eval)(const EvalContext *c);
     void (*eval_backward)(const EvalContext *c);
     const OpEmit *emit[TARGET_COUNT]; /* NULL: this target lacks the op: P0601 where it is used */
@@ -108,11 +109,11 @@ struct OpDef {
 
 extern const OpDef *const op_table[];
 extern const int op_count;
-const OpDef *op_find(const char *name);    /* NULL: unknown */
-const char *op_nearest(const char *name);  /* for hints; NULL: nothing near */
+const OpDef *op_find(const char *name);                     /* NULL: unknown */
+const char *op_nearest(const char *name);                   /* for hints; NULL: nothing near */
 int64_t op_aux_bytes(const Graph *graph, const Node *node); /* of a minibatch; 0: none; INT64_MAX: too large */
-const AttrDef *op_attr(const OpDef *op, const char *name); /* NULL: unknown */
-int64_t attr_int(const Node *node, const char *name); /* ICE on unknown names */
+const AttrDef *op_attr(const OpDef *op, const char *name);  /* NULL: unknown */
+int64_t attr_int(const Node *node, const char *name);       /* ICE on unknown names */
 double attr_real(const Node *node, const char *name);
 Init attr_init(const Node *node, const char *name);
 void op_list(Text *out); /* pnetc list ops: a table of name, inputs, attributes with defaults, doc */
@@ -124,10 +125,10 @@ typedef float PointwiseFn(float x);
  * Values and gradients of all nodes of one minibatch; arrays owned by the Eval. */
 typedef struct {
     const Graph *graph;
-    float **value;      /* per node; inputs are set by the caller (class labels as int32) */
-    float **gradient;   /* per node */
+    float **value;    /* per node; inputs are set by the caller (class labels as int32) */
+    float **gradient; /* per node */
     void **aux;
-    float **param;      /* per Graph.param; set by the caller */
+    float **param; /* per Graph.param; set by the caller */
     float **param_gradient;
     int64_t correct;
 } Eval;

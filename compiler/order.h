@@ -1,5 +1,5 @@
-/* order.h: orders, weight rules and presets: what a schedule is made of. One const struct in schedules/<name>.c, one line in
- * schedules/orders.def, rules.def or presets.def. */
+/* order.h: orders, weight rules and presets: what a schedule is made of. One const struct in schedules/<name>.c, one
+ * line in schedules/orders.def, rules.def or presets.def. */
 #ifndef PNETC_ORDER_H
 #define PNETC_ORDER_H
 

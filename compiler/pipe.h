@@ -1,8 +1,8 @@
 /* pipe.h: the graph cut into stages, and what crosses each cut.
  *
- * Stage s holds nodes [first, last) of the program order; S = nstages, numbered 0..S-1 (the paper's FS_(s+1)). A value that
- * crosses several cuts has an edge at each: the stage between passes it on (a delay line). Network inputs never cross: the
- * data source hands each stage what it reads, by minibatch number. */
+ * Stage s holds nodes [first, last) of the program order; S = nstages, numbered 0..S-1 (the paper's FS_(s+1)). A value
+ * that crosses several cuts has an edge at each: the stage between passes it on (a delay line). Network inputs never
+ * cross: the data source hands each stage what it reads, by minibatch number. */
 #ifndef PNETC_PIPE_H
 #define PNETC_PIPE_H
 
@@ -35,9 +35,10 @@ typedef struct {
     int nedges;
 } Pipe;
 
-/* pipe.c. Empty stages (no node, or no parameter-free excuse: a stage needs at least one node) are errors at the cut. */
+/* pipe.c. Empty stages (no node, or no parameter-free excuse: a stage needs at least one node) are errors at the cut.
+ */
 Pipe *pipe_cut(Arena *arena, Diags *diags, const Graph *graph, const Backward *backward);
-int pipe_stage_of(const Pipe *pipe, NodeId node); /* inputs: -1 */
+int pipe_stage_of(const Pipe *pipe, NodeId node);                /* inputs: -1 */
 const Edge *pipe_edge(const Pipe *pipe, NodeId value, int from); /* NULL: does not cross there */
 bool pipe_reads_input(const Pipe *pipe, int stage, NodeId input);
 void pipe_check(const Pipe *pipe);

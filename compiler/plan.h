@@ -1,9 +1,10 @@
 /* plan.h: where every byte of every stage lives. Emission only reads this; a user reads plan_dump as the memory map.
  *
- * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients (values
- * only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness. Weights,
- * gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that crosses a cut lives in its register.
- * Offsets are multiples of 64 bytes. The library's scratch is measured at start and not part of the plan. */
+ * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients
+ * (values only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness.
+ * Weights, gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that
+ * crosses a cut lives in its register. Offsets are multiples of 64 bytes. The library's scratch is measured at start
+ * and not part of the plan. */
 #ifndef PNETC_PLAN_H
 #define PNETC_PLAN_H
 
@@ -22,11 +23,12 @@ typedef enum {
 typedef struct {
     BufferKind kind;
     NodeId value;
-    int64_t bytes;  /* of one slot, rounded up to 64 */
+    int64_t bytes; /* of one slot, rounded up to 64 */
     int slots;
     int64_t offset; /* in the transient area; -1: an array of its own */
-    int born, dies; /* transients: first and last step of the stage's timeline that touches it, inclusive. Forward of node
-                     * first+i is step i; its backward is step 2n-1-i (n = nodes of the stage). TEST: forward steps only */
+    int born,
+        dies; /* transients: first and last step of the stage's timeline that touches it, inclusive. Forward of node
+               * first+i is step i; its backward is step 2n-1-i (n = nodes of the stage). TEST: forward steps only */
 } Buffer;
 
 typedef struct {
@@ -38,12 +40,12 @@ typedef struct {
     Buffer *buffer;
     int nbuffers;
     int64_t saved_bytes, transient_bytes;
-    int64_t weight_floats; /* room of one version of all weights */
+    int64_t weight_floats;  /* room of one version of all weights */
     int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
-    int versions, states;  /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
+    int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
-    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + running_floats * 4 +
-                             * register_bytes */
+    int64_t static_bytes; /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + running_floats *
+                           * 4 + register_bytes */
 } StagePlan;
 
 typedef struct {
@@ -55,10 +57,10 @@ typedef struct {
     const Sched *sched;
     const TargetDef *target;
     StagePlan *stage;
-    RegisterPlan *reg;  /* per edge of the pipe */
-    ParamPlan *param;   /* per Graph.param */
-    int64_t static_bytes;   /* all stages */
-    int64_t traffic_bytes;  /* over all registers per minibatch, forward and gradient, as stored (slot bytes) */
+    RegisterPlan *reg;     /* per edge of the pipe */
+    ParamPlan *param;      /* per Graph.param */
+    int64_t static_bytes;  /* all stages */
+    int64_t traffic_bytes; /* over all registers per minibatch, forward and gradient, as stored (slot bytes) */
 } Plan;
 
 /* Where a stage finds a value during training. */

@@ -1,9 +1,9 @@
 /* sched.h: in which order each stage works, proved legal before a run starts.
  *
- * A stage runs `warmup` forwards, then repeats `body`, then drains: the body goes on with what is left (a forward only while
- * minibatches remain). Every order is given by these, per stage; everything else is derived here for any order: staleness,
- * ring depth, weight versions, slots of each register, and the proof. Backwards are ascending in every order.
- * TEST is the evaluation after update m of every stage: it may be asked for after any m. */
+ * A stage runs `warmup` forwards, then repeats `body`, then drains: the body goes on with what is left (a forward only
+ * while minibatches remain). Every order is given by these, per stage; everything else is derived here for any order:
+ * staleness, ring depth, weight versions, slots of each register, and the proof. Backwards are ascending in every
+ * order. TEST is the evaluation after update m of every stage: it may be asked for after any m. */
 #ifndef PNETC_SCHED_H
 #define PNETC_SCHED_H
 
@@ -29,9 +29,9 @@ typedef struct {
     double stale_fraction; /* weights in stages with staleness > 0, over all weights; of the first phase */
 } Sched;
 
-/* sched.c. Builds and proves: every step once, dependencies met, both ends of each register agree on the order, no deadlock
- * with the planned slots (also with a TEST after any update), no slot overwritten that a backward still needs. An illegal
- * order is an error at the pipeline block's schedule. */
+/* sched.c. Builds and proves: every step once, dependencies met, both ends of each register agree on the order, no
+ * deadlock with the planned slots (also with a TEST after any update), no slot overwritten that a backward still needs.
+ * An illegal order is an error at the pipeline block's schedule. */
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings);
 /* The explicit steps of one stage for n minibatches, all phases; *count out. Minibatch in .minibatch. */
 typedef struct {
@@ -42,8 +42,8 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 
-/* prove.c: runs all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none) under the slots of
- * `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
+/* prove.c: runs all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none) under the slots
+ * of `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
 const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after);
 /* The same for given steps: step[s][0..count[s]) of each stage. */
 const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *const *step, const int *count,

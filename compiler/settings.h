@@ -13,7 +13,7 @@ typedef struct {
         bool is_text, given;
         double number;
         const char *text;
-        int nlist;        /* lists, as multistep's steps */
+        int nlist; /* lists, as multistep's steps */
         double *list;
     } arg[12];
     int nargs;
@@ -22,9 +22,9 @@ typedef struct {
 
 typedef struct {
     Choice data, optimizer, lr;
-    int64_t warmup;              /* steps of linear warm-up of the rate; 0: none */
-    int64_t batch, steps, epochs;       /* epochs 0: steps count */
-    int64_t test_every;                 /* in steps; 0: only at the end */
+    int64_t warmup;               /* steps of linear warm-up of the rate; 0: none */
+    int64_t batch, steps, epochs; /* epochs 0: steps count */
+    int64_t test_every;           /* in steps; 0: only at the end */
     uint64_t seed;
 } Train;
 
@@ -32,8 +32,8 @@ typedef struct {
 typedef struct {
     const struct OrderDef *order; /* sched.h */
     const struct RuleDef *rule;
-    const char *preset;           /* as the user named it */
-    int64_t minibatches;          /* 0: all that remain */
+    const char *preset;  /* as the user named it */
+    int64_t minibatches; /* 0: all that remain */
     Span span;
 } PhaseChoice;
 
@@ -68,11 +68,11 @@ typedef struct {
 
 /* lower.c: Ast -> Graph and Settings. The network is the last one in the file, or `network` by name when not NULL.
  * Needs load(). Reports every name, argument, shape and setting error; NULL after errors.
- * Naming: an assigned value whose outermost call is an op gives its node the variable's name (when it is bound once in its
- * scope); other nodes are op + number ("conv1"), instances of a def are def + number and scope what is inside
+ * Naming: an assigned value whose outermost call is an op gives its node the variable's name (when it is bound once in
+ * its scope); other nodes are op + number ("conv1"), instances of a def are def + number and scope what is inside
  * ("group2.unit1.conv1"). Explicit names win; automatic numbers skip taken names. Names are unique. */
-Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast, Name network,
-             Override *overrides, int noverrides, Settings *settings);
+Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast, Name network, Override *overrides,
+             int noverrides, Settings *settings);
 
 /* choices.c: pnetc list data: data sources, optimisers and rate policies with their arguments. */
 void choices_list(Text *out);

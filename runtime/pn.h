@@ -1,13 +1,15 @@
 /* pn.h: all that a generated program may see. About forty verbs; no vendor API.
  *
- * Layouts. A pn_tensor describes one value in one stage: its logical shape (batch first) and its memory. Targets choose its
- * physical layout at initialisation, within the planned bytes: `ref` is always plain, `cpu` may block channels. A value, its
- * gradient and its test copy share one layout. Registers carry the layout across stages. Inputs and labels are plain.
+ * Layouts. A pn_tensor describes one value in one stage: its logical shape (batch first) and its memory. Targets choose
+ * its physical layout at initialisation, within the planned bytes: `ref` is always plain, `cpu` may block channels. A
+ * value, its gradient and its test copy share one layout. Registers carry the layout across stages. Inputs and labels
+ * are plain.
  *
- * Errors. Verbs do not return on failure: they record the first error of the run, stop every stage, and unwind to the stage
- * driver. Nothing is allocated after a program's init has returned.
+ * Errors. Verbs do not return on failure: they record the first error of the run, stop every stage, and unwind to the
+ * stage driver. Nothing is allocated after a program's init has returned.
  *
- * Ownership. All buffers are static arrays of the generated code. pn_op objects belong to the runtime, live until exit. */
+ * Ownership. All buffers are static arrays of the generated code. pn_op objects belong to the runtime, live until exit.
+ */
 #ifndef PN_H
 #define PN_H
 
@@ -15,23 +17,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PN_VERSION "0.1.0"
-#define PN_BUFFER _Alignas(64)
+#define PN_VERSION      "0.1.0"
+#define PN_BUFFER       _Alignas(64)
 #define PN_COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-typedef struct pn_stage pn_stage;     /* one stage at run time; private to the runtime */
-typedef struct pn_op pn_op;           /* one initialised operation of a target         */
-typedef struct pn_layout pn_layout;   /* a target's physical layout                    */
+typedef struct pn_stage pn_stage;   /* one stage at run time; private to the runtime */
+typedef struct pn_op pn_op;         /* one initialised operation of a target         */
+typedef struct pn_layout pn_layout; /* a target's physical layout                    */
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------------------------------
+ */
 /* `slots` buffers of `bytes` each, one after another; slot = minibatch % slots. */
 typedef struct {
     void *memory;
     int64_t bytes;
     int slots;
 } pn_area;
-#define PN_RING(array) {(array), (int64_t)sizeof((array)[0]), PN_COUNT(array)} /* float x[slots][n] */
-#define PN_AT(memory, bytes) {(memory), (bytes), 1}                            /* one buffer        */
+#define PN_RING(array)                                                                                                 \
+    {                                                                                                                  \
+        (array), (int64_t)sizeof((array)[0]), PN_COUNT(array)                                                          \
+    } /* float x[slots][n] */
+#define PN_AT(memory, bytes)                                                                                           \
+    {                                                                                                                  \
+        (memory), (bytes), 1                                                                                           \
+    } /* one buffer        */
 
 typedef struct {
     const char *name;
@@ -44,8 +53,8 @@ typedef struct {
     pn_layout *layout; /* chosen by the first op that writes it; NULL: not yet */
 } pn_tensor;
 
-/* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. running: not trained, at `offset`
- * of the stage's running statistics. */
+/* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. running: not trained, at
+ * `offset` of the stage's running statistics. */
 typedef enum { PN_HE, PN_XAVIER, PN_GAUSSIAN, PN_UNIFORM, PN_CONSTANT } pn_init;
 typedef struct {
     const char *name; /* global name, the key of checkpoints */
@@ -59,18 +68,19 @@ typedef struct {
     pn_layout *layout; /* NULL: plain */
 } pn_param;
 
-/* ---- registers: a channel is a ring of slots from one stage to another, in minibatch order --------------------------- */
+/* ---- registers: a channel is a ring of slots from one stage to another, in minibatch order
+ * --------------------------- */
 typedef struct {
-    const char *name;      /* "pool1", "gradient of pool1", "pool1 (test)": for messages */
-    int from, to;          /* stages */
-    pn_area area;          /* the static slots */
-    int64_t *number;       /* per slot: the minibatch it holds; -1: empty */
-    struct pn_link *link;  /* the transport's state */
+    const char *name;     /* "pool1", "gradient of pool1", "pool1 (test)": for messages */
+    int from, to;         /* stages */
+    pn_area area;         /* the static slots */
+    int64_t *number;      /* per slot: the minibatch it holds; -1: empty */
+    struct pn_link *link; /* the transport's state */
 } pn_channel;
 typedef struct {
     pn_channel forward, gradient, test; /* gradient: slots 0 when none flows */
-    pn_layout *layout; /* of the value: set by the init of stage `from`, read by the init of the next (inits run in stage
-                        * order, one at a time) */
+    pn_layout *layout; /* of the value: set by the init of stage `from`, read by the init of the next (inits run in
+                        * stage order, one at a time) */
 } pn_register;
 
 /* Producer: room waits for a free slot, give publishes it. Consumer: take waits for minibatch n, done frees the slot.
@@ -83,13 +93,15 @@ void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n);
 void pn_done(pn_stage *stage, pn_channel *channel, int64_t n);
 void *pn_held(pn_stage *stage, pn_channel *channel, int64_t n);
 
-/* ---- data ------------------------------------------------------------------------------------------------------------ */
-/* Fills `to` with input `input` (index in the program's table) of training minibatch / test batch n: f32 normalised in plain
- * layout, or int32 class labels. All stages that ask for the same n see the same samples. */
+/* ---- data
+ * ------------------------------------------------------------------------------------------------------------ */
+/* Fills `to` with input `input` (index in the program's table) of training minibatch / test batch n: f32 normalised in
+ * plain layout, or int32 class labels. All stages that ask for the same n see the same samples. */
 void pn_input(pn_stage *stage, int64_t n, int input, void *to);
 void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 
-/* ---- weights --------------------------------------------------------------------------------------------------------- */
+/* ---- weights
+ * --------------------------------------------------------------------------------------------------------- */
 /* forward: the current version. backward: what the phase's weight rule says (current, or the one its forward read). */
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch);
@@ -97,21 +109,22 @@ const float *pn_test_weights(pn_stage *stage);
 /* Applies the optimiser to the stage's weights, once per minibatch: a fused loop over the contiguous arrays. */
 void pn_update(pn_stage *stage);
 
-/* ---- operations: *_init once, in program order; then forward and backward --------------------------------------------- */
-/* Every def: name, tensors x.. (inputs) and y (output). A backward reads gradients in the layout of their value. Pointers
- * given to the verbs must be slots of the areas of the def's tensors. */
+/* ---- operations: *_init once, in program order; then forward and backward
+ * --------------------------------------------- */
+/* Every def: name, tensors x.. (inputs) and y (output). A backward reads gradients in the layout of their value.
+ * Pointers given to the verbs must be slots of the areas of the def's tensors. */
 typedef struct {
     const char *name;
     pn_tensor *x, *y;
     pn_param *w, *b; /* b NULL: no bias. w [out, in/groups, kernel, kernel] */
     int groups, kernel, stride, pad, dilation;
-    bool relu;       /* y = max(0, conv): fused */
+    bool relu;          /* y = max(0, conv): fused */
     bool data_gradient; /* the gradient of x is wanted */
 } pn_conv_def;
 pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def);
 void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, float *y);
 /* With relu, first masks gy in place by y > 0 (pn_relu_mask); these then read the masked gy. */
-void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx);             /* writes gx */
+void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx);               /* writes gx */
 void pn_conv_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb); /* writes gw, gb */
 
 typedef struct {
@@ -144,30 +157,34 @@ pn_op *pn_avgpool_init(pn_stage *stage, const pn_pool_def *def);
 void pn_avgpool_forward(pn_op *op, const float *x, float *y);
 void pn_avgpool_backward(pn_op *op, const float *gy, float *gx);
 
-/* y = scale (x - mean) / sqrt(variance + epsilon) + shift, per channel (dim[1]). In training mean and (biased) variance are
- * those of the minibatch: forward writes them to `statistics` (mean of each channel, then the variances), backward reads them
- * there. A test pass takes the running ones, which every backward moves: running = (1 - momentum) running + momentum * the
- * minibatch's, the variance unbiased (PyTorch's conventions): after update m they hold minibatches 1 .. m, in any order. */
+/* y = scale (x - mean) / sqrt(variance + epsilon) + shift, per channel (dim[1]). In training mean and (biased) variance
+ * are those of the minibatch: forward writes them to `statistics` (mean of each channel, then the variances), backward
+ * reads them there. A test pass takes the running ones, which every backward moves: running = (1 - momentum) running +
+ * momentum * the minibatch's, the variance unbiased (PyTorch's conventions): after update m they hold minibatches 1 ..
+ * m, in any order. */
 typedef struct {
     const char *name;
-    pn_tensor *x, *y; /* of rank 2 or 4 */
+    pn_tensor *x, *y;                          /* of rank 2 or 4 */
     pn_param *scale, *shift, *mean, *variance; /* mean, variance: running */
     double epsilon, momentum;
     pn_area statistics; /* the ring that the verbs' statistics point into: 2 * channels floats a slot */
     bool relu;          /* y = max(0, ...): fused */
 } pn_batch_norm_def;
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def);
-void pn_batch_norm_forward(pn_op *op, const float *x, const float *scale, const float *shift, float *statistics, float *y);
+void pn_batch_norm_forward(pn_op *op, const float *x, const float *scale, const float *shift, float *statistics,
+                           float *y);
 /* With relu, gy is masked before, as with pn_conv. gx NULL: not wanted. */
-void pn_batch_norm_backward(pn_op *op, const float *x, const float *gy, const float *scale, const float *statistics, float *gx,
-                            float *gscale, float *gshift);
+void pn_batch_norm_backward(pn_op *op, const float *x, const float *gy, const float *scale, const float *statistics,
+                            float *gx, float *gscale, float *gshift);
 void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean, float *running_variance);
 void pn_batch_norm_test(pn_op *op, const float *x, const float *scale, const float *shift, const float *running_mean,
                         const float *running_variance, float *y);
 
-/* Pointwise chains are loops of the generated code; n elements. One of x, y is NULL in backward: what it does not read. */
+/* Pointwise chains are loops of the generated code; n elements. One of x, y is NULL in backward: what it does not read.
+ */
 typedef void pn_pointwise_forward_fn(const float *restrict x, float *restrict y, int64_t n);
-typedef void pn_pointwise_backward_fn(const float *restrict saved, const float *restrict gy, float *restrict gx, int64_t n);
+typedef void pn_pointwise_backward_fn(const float *restrict saved, const float *restrict gy, float *restrict gx,
+                                      int64_t n);
 typedef struct {
     const char *name;
     pn_tensor *x, *y;
@@ -209,14 +226,16 @@ pn_op *pn_flatten_init(pn_stage *stage, const pn_flatten_def *def);
 void pn_flatten_forward(pn_op *op, const float *x, float *y);
 void pn_flatten_backward(pn_op *op, const float *gy, float *gx);
 
-/* Inverted dropout: y = x * mask / (1 - p); the mask is a function of (seed, name, minibatch, plain element index) only. */
+/* Inverted dropout: y = x * mask / (1 - p); the mask is a function of (seed, name, minibatch, plain element index)
+ * only. */
 typedef struct {
     const char *name;
     pn_tensor *x, *y;
     double probability; /* of zero */
 } pn_dropout_def;
 pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def);
-void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, uint8_t *mask); /* mask: a byte an element */
+void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y,
+                        uint8_t *mask); /* mask: a byte an element */
 void pn_dropout_backward(pn_op *op, const float *gy, const uint8_t *mask, float *gx);
 void pn_dropout_test(pn_op *op, const float *x, float *y); /* y = x */
 
@@ -226,30 +245,34 @@ typedef struct {
     pn_tensor *x, *target; /* mse: target may be a tensor of x's shape, or labels (rank 1: one-hot) */
 } pn_loss_def;
 pn_op *pn_softmax_cross_entropy_init(pn_stage *stage, const pn_loss_def *def);
-void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float *x, const int32_t *label, float *probability);
+void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float *x, const int32_t *label,
+                                      float *probability);
 void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, float *gx);
 void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const float *x, const int32_t *label);
 pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def);
-/* 1/2 mean over the batch of the sum of squares over a sample's elements (Caffe's EuclideanLoss): gradient (x - t) / batch */
+/* 1/2 mean over the batch of the sum of squares over a sample's elements (Caffe's EuclideanLoss): gradient (x - t) /
+ * batch */
 void pn_mse_forward(pn_op *op, int64_t minibatch, const float *x, const void *target);
-void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, float *gx); /* input 0: x, 1: target tensor */
+void pn_mse_backward(pn_op *op, const float *x, const void *target, int input,
+                     float *gx); /* input 0: x, 1: target tensor */
 void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target);
 
 /* to += from, to = from: a gradient or value of tensor t, in its layout. */
 void pn_accumulate(const pn_tensor *t, float *to, const float *from);
 void pn_copy(const pn_tensor *t, float *to, const float *from);
 
-/* ---- the program, as data --------------------------------------------------------------------------------------------- */
+/* ---- the program, as data
+ * --------------------------------------------------------------------------------------------- */
 typedef enum { PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE } pn_step;
 typedef struct {
-    int warmup;        /* forwards before the body */
+    int warmup; /* forwards before the body */
     pn_step body[8];
     int nbody;
 } pn_order;
 typedef struct {
-    const char *name;    /* "stale" */
-    int64_t minibatches; /* 0: the rest */
-    bool stash;          /* backward reads the version its forward read */
+    const char *name;      /* "stale" */
+    int64_t minibatches;   /* 0: the rest */
+    bool stash;            /* backward reads the version its forward read */
     const pn_order *order; /* per stage */
     const int *staleness;  /* per stage, as compiled: checked against the run */
 } pn_phase;
@@ -262,26 +285,26 @@ typedef struct {
     void (*test)(pn_stage *stage, int64_t n);
     pn_param *param;
     int nparams;
-    float *weights;         /* [versions][weight_floats] */
+    float *weights; /* [versions][weight_floats] */
     int versions, states;
     int64_t weight_floats;
-    float *gradient, *state; /* [weight_floats], [states][weight_floats] */
-    float *running;          /* running statistics: one copy, written by backward steps only */
-    int ring;               /* minibatches in flight it was sized for */
-    pn_channel **takes, **gives;           /* forward channels in and out: a forward step is ready when these are */
+    float *gradient, *state;     /* [weight_floats], [states][weight_floats] */
+    float *running;              /* running statistics: one copy, written by backward steps only */
+    int ring;                    /* minibatches in flight it was sized for */
+    pn_channel **takes, **gives; /* forward channels in and out: a forward step is ready when these are */
     int ntakes, ngives;
     pn_channel **takes_gradient, **gives_gradient; /* the same for a backward step */
     int ntakes_gradient, ngives_gradient;
     pn_channel **takes_test, **gives_test;
     int ntakes_test, ngives_test;
-    int64_t static_bytes;   /* sizeof of everything it declares, registers it gives included */
+    int64_t static_bytes; /* sizeof of everything it declares, registers it gives included */
 } pn_stage_def;
 
 typedef struct {
     const char *name;
-    bool label;      /* int32 class labels */
+    bool label; /* int32 class labels */
     int rank;
-    int64_t dim[3];  /* per sample */
+    int64_t dim[3]; /* per sample */
     int64_t classes;
 } pn_input_def;
 

@@ -67,9 +67,10 @@ status 0 "explain" "$PNETC" explain P0301
 like "$out" 'P0301' "explain names the code"
 status 1 "explain of an unknown code" "$PNETC" explain P9999
 status 0 "explain lists all" "$PNETC" explain
-for code in $(cat "$ROOT"/compiler/codes/*.def | sed -n 's/^CODE(\(P[0-9]*\),.*/\1/p'); do
-    "$PNETC" explain "$code" | grep -q . || ok 1 "explain $code"
-done
+unexplained=$(cat "$ROOT"/compiler/codes/*.def | sed -n 's/^CODE(\(P[0-9]*\),.*/\1/p' | while read -r code; do
+    [ "$("$PNETC" explain "$code" | wc -l)" -ge 3 ] || echo "$code"
+done)
+is "$unexplained" "" "explain has a text for every code"
 status 0 "doctor" "$PNETC" doctor
 like "$out" 'oneDNN' "doctor names oneDNN"
 
@@ -92,7 +93,7 @@ for option in --steps --epochs --data --transport --seed --eval-every --metrics 
 done
 status 0 "program --version" "$WORK/out/lenet5" --version
 status 2 "program: unknown option" "$WORK/out/lenet5" --stpes 3
-like "$err" "did you mean '--steps'" "program: hint"
+like "$err" "did you mean '?--steps" "program: hint"
 status 2 "program: bad number" "$WORK/out/lenet5" --steps many
 status 2 "program: unknown transport" "$WORK/out/lenet5" --transport pigeon
 make -s -C "$ROOT" uninstall B="$B" DESTDIR="$WORK/root" PREFIX=/usr >/dev/null 2>&1
