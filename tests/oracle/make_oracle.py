@@ -14,6 +14,8 @@ itself) with seeded inputs, multiples of 1/32: exact in f32, short here, with ti
     out                         output of the op
     loss                        one number
     gradient                    of each f32 input, target excepted, then of each parameter
+    running                     batch_norm: running mean and variance after one minibatch from 0 and 1
+    test                        batch_norm: output of a test with those
     end
 """
 import os
@@ -71,7 +73,7 @@ class Writer:
     def random(self, *shape):
         return (torch.randn(*shape, generator=self.generator) * 32).round() / 32
 
-    def case(self, op, attrs, shapes, params, forward, batch=2, relu=False, loss=None, classes=0):
+    def case(self, op, attrs, shapes, params, forward, batch=2, relu=False, loss=None, classes=0, tested=None):
         name = f"{op}({attrs})"
         inputs = [self.random(batch, *s).requires_grad_() for s in shapes]
         weights = [self.random(*s).requires_grad_() for s in params]
@@ -101,6 +103,11 @@ class Writer:
         total.backward()
         for t in inputs + weights:
             text.append(f"gradient\n{numbers(t.grad)}")
+        if tested:
+            running, y = tested(*inputs, *weights)
+            for r in running:
+                text.append(f"running\n{numbers(r)}")
+            text.append(f"test\n{numbers(torch.relu(y) if relu else y)}")
         text.append("end\n")
         self.out.write("".join(text))
 
@@ -156,6 +163,27 @@ def pool(file):
     w.case("global_avgpool", "", [(5, 4, 3)], [], lambda x: x.mean((2, 3), keepdim=True))
 
 
+def norm(file):
+    w = Writer(file, 5)
+
+    def one(shape, eps=1e-5, momentum=0.1, **o):
+        c = (shape[0],)
+
+        def tested(x, k, b):
+            running = torch.zeros(c), torch.ones(c)
+            F.batch_norm(x, *running, k, b, True, momentum, eps)
+            return running, F.batch_norm(x, *running, k, b, False, momentum, eps)
+        w.case("batch_norm", f"eps={eps} momentum={momentum}", [shape], [c, c],
+               lambda x, k, b: F.batch_norm(x, None, None, k, b, True, momentum, eps), tested=tested, **o)
+
+    one((3, 4, 5))
+    one((3, 4, 5), relu=True, batch=5)
+    one((17, 3, 3), eps=0.25, momentum=0.3)
+    one((2, 1, 1), batch=4)
+    one((7,), batch=6, relu=True)
+    one((1,), eps=0.1, momentum=1.0, batch=3)
+
+
 def others(file):
     w = Writer(file, 4)
     for name, function in (("relu", torch.relu), ("tanh", torch.tanh), ("sigmoid", torch.sigmoid)):
@@ -181,4 +209,5 @@ if __name__ == "__main__":
     conv("conv.txt")
     linear("linear.txt")
     pool("pool.txt")
+    norm("norm.txt")
     others("others.txt")

@@ -43,6 +43,10 @@ static const Case cases[] = {
     {"avgpool", {"1,7,7"}, "kernel=2 stride=3", 2, false},
     {"avgpool", {"1,6,5"}, "kernel=3 stride=2 ceil=1", 2, false},
     {"global_avgpool", {"3,4,5"}, "", 2, false},
+    {"batch_norm", {"2,3,4"}, "", 3, false},
+    {"batch_norm", {"3,2,3"}, "eps=0.1 momentum=0.5", 2, true},
+    {"batch_norm", {"5"}, "", 6, false},
+    {"batch_norm", {"1"}, "eps=0.01", 3, true},
     {"relu", {"2,3,4"}, "", 2, false},
     {"relu", {"9"}, "", 2, false},
     {"tanh", {"2,3,4"}, "", 2, false},
@@ -204,6 +208,8 @@ static void shapes(void **state)
         {"maxpool", {"1,3,3"}, "kernel=2 stride=2 pad=1 ceil=1", "f32[1,2,2]"}, /* a third window would start outside */
         {"avgpool", {"6,8,8"}, "kernel=8", "f32[6,1,1]"},
         {"global_avgpool", {"64,8,9"}, "", "f32[64,1,1]"},
+        {"batch_norm", {"2,3,4"}, "", "f32[2,3,4]"},
+        {"batch_norm", {"7"}, "", "f32[7]"},
         {"tanh", {"2,3,4"}, "", "f32[2,3,4]"},
         {"add", {"2,3,4", "2,3,4"}, "", "f32[2,3,4]"},
         {"concat", {"2,3,4", "5,3,4"}, "", "f32[7,3,4]"},
@@ -243,6 +249,8 @@ static void errors(void **state)
         {"conv", {"class 10"}, "out=3 kernel=1", "[P0303]", "not class[10]"},
         {"maxpool", {"16"}, "kernel=2", "[P0303]", "an image"},
         {"global_avgpool", {"16"}, "", "[P0303]", "an image"},
+        {"batch_norm", {"class 10"}, "", "[P0303]", "a tensor"},
+        {"batch_norm", {"3,4"}, "", "[P0303]", "an image f32[C,H,W] or a vector f32[n], not f32[3,4]"},
         {"relu", {"class 10"}, "", "[P0303]", "a tensor"},
         {"linear", {"class 10"}, "out=2", "[P0303]", "a tensor"},
         {"flatten", {"class 10"}, "", "[P0303]", "a tensor"},
@@ -321,6 +329,35 @@ static void costs(void **state)
     assert_int_equal(graph->param[0].init.kind, INIT_HE);
     assert_int_equal(graph->param[1].init.kind, INIT_CONSTANT);
     assert_int_equal(attr_int(&net->node[pool1], "stride"), 2);
+    arena_free(net->arena);
+}
+
+/* Running statistics belong to a node but are no trainable scalars; its statistics are one set for a minibatch. */
+static void running(void **state)
+{
+    (void)state;
+    Net *net = net_new(10);
+    const NodeId x = net_input(net, net_tensor(3, 6, 4, 4));
+    const NodeId norm = net_op(net, "batch_norm", 1, &x, "");
+    const char *const names[] = {"batch_norm1.weight", "batch_norm1.bias", "batch_norm1.running_mean",
+                                 "batch_norm1.running_var"};
+    static const double initial[] = {1, 0, 0, 1};
+    assert_int_equal(net->node[norm].nparams, COUNT(names));
+    for (int i = 0; i < COUNT(names); i++) {
+        const Param *param = &net->graph.param[net->node[norm].param[i]];
+        assert_string_equal(param->name, names[i]);
+        assert_int_equal(param->running, i >= 2);
+        assert_int_equal(param->init.kind, INIT_CONSTANT);
+        assert_true(param->init.a == initial[i] && param->rank == 1 && param->dim[0] == 6);
+    }
+    assert_int_equal(graph_param_count(&net->graph, norm), 12);
+    assert_int_equal(op_aux_bytes(&net->graph, &net->node[norm]), 2 * 6 * 4);
+    arena_free(net->arena);
+
+    net = net_new(1);
+    const NodeId alone = net_input(net, net_tensor(1, 6, 0, 0));
+    assert_int_equal(net_op(net, "batch_norm", 1, &alone, ""), -1);
+    assert_non_null(strstr(net_errors(net), "[P0308]"));
     arena_free(net->arena);
 }
 
@@ -450,11 +487,12 @@ static void losses(void **state)
 int main(void)
 {
     static char names[COUNT(cases)][96];
-    static struct CMUnitTest tests[COUNT(cases) + 9];
+    static struct CMUnitTest tests[COUNT(cases) + 10];
     int count = 0;
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(complete);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(shapes);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(errors);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(running);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(costs);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(chain);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(fused_relu);

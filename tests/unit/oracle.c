@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "net.h"
+#include "ref/kernels.h"
 
 static const double tolerance = 4e-7;
 
@@ -19,7 +20,7 @@ typedef struct {
     VEC(Shape) input;
     VEC(double) number;
     struct {
-        char what;     /* i input, l label, p param, o out, s loss, g gradient */
+        char what;     /* i input, l label, p param, o out, s loss, g gradient, r running, t test */
         int at, count; /* in number */
     } part[16];
     int nparts;
@@ -76,6 +77,10 @@ static bool read_case(Arena *arena, FILE *file, Case *c)
             add_part(c, 's');
         } else if (strcmp(line, "gradient") == 0) {
             add_part(c, 'g');
+        } else if (strcmp(line, "running") == 0) {
+            add_part(c, 'r');
+        } else if (strcmp(line, "test") == 0) {
+            add_part(c, 't');
         } else {
             char *at = line, *next;
             for (double value = strtod(at, &next); next != at; value = strtod(at = next, &next)) {
@@ -100,6 +105,21 @@ static double compare(const Case *c, int part, const float *got, int64_t n)
         worst = fmax(worst, fabs(wanted[i] - got[i]));
     }
     return worst / largest / tolerance;
+}
+
+/* The running statistics of batch_norm after this minibatch, from 0 and 1. */
+static void track(Net *net, Eval *eval, NodeId norm)
+{
+    const Node *node = &net->node[norm];
+    const int64_t channels = node->shape.dim[0];
+    const ref_channels all = {net->graph.batch, channels, shape_count(&node->shape) / channels};
+    float *mean = eval->param[node->param[2]], *variance = eval->param[node->param[3]];
+    for (int64_t k = 0; k < channels; k++) {
+        mean[k] = 0;
+        variance[k] = 1;
+    }
+    ref_norm_track(&all, attr_real(node, "momentum"), eval->aux[norm], (float *)eval->aux[norm] + channels, mean,
+                   variance);
 }
 
 static double run(const Case *c)
@@ -134,12 +154,14 @@ static double run(const Case *c)
                 eval->param[params][i] = (float)number[i];
         params += what == 'p';
     }
+    for (int i = 0; i < net->graph.nparams; i++)
+        params += net->graph.param[i].running;
     assert_int_equal(params, net->graph.nparams);
     eval_forward(eval, true, 9, 4);
     eval_backward(eval, 9, 4);
 
     double worst = 0;
-    int gradients = 0, compared = 0;
+    int gradients = 0, compared = 0, statistics = 0;
     const int gradient_inputs =
         c->input.count - (c->input.at[c->input.count - 1].dtype == DTYPE_CLASS || !loss ? 1 : 0);
     for (int p = 0; p < c->nparts; p++) {
@@ -150,6 +172,13 @@ static double run(const Case *c)
             n = c->batch * shape_count(&net->node[out].shape);
         } else if (c->part[p].what == 's') {
             got = eval->value[net->graph.loss];
+        } else if (c->part[p].what == 'r') {
+            if (statistics == 0)
+                track(net, eval, out);
+            got = eval->param[net->node[out].param[2 + statistics++]];
+        } else if (c->part[p].what == 't') {
+            eval_forward(eval, false, 9, 4);
+            got = eval->value[out];
         } else if (c->part[p].what == 'g') {
             const int k = gradients++;
             got = k < gradient_inputs ? eval->gradient[in[k]] : eval->param_gradient[k - gradient_inputs];
@@ -201,6 +230,12 @@ static void pool(void **state)
     all_of("pool.txt", 19);
 }
 
+static void norm(void **state)
+{
+    (void)state;
+    all_of("norm.txt", 6);
+}
+
 static void others(void **state)
 {
     (void)state;
@@ -210,6 +245,6 @@ static void others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(conv), cmocka_unit_test(linear), cmocka_unit_test(pool),
-                                       cmocka_unit_test(others)};
+                                       cmocka_unit_test(norm), cmocka_unit_test(others)};
     return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
 }

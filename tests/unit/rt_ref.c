@@ -1,6 +1,7 @@
 /* rt_ref.c: the verbs of target ref: each equals its kernel on the slots it is given, writes (and does not add),
  * applies a fused relu, gives its output a layout, and refuses a pointer that is no slot of its tensor, a label out of
  * range and an area that is too small. The kernels themselves are tested with the evaluator (ops.c, oracle.c). */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -348,11 +349,57 @@ static void errors(void **state)
     fails(w, too_small, "flat: the test value of image has 4 bytes, needs 72");
 }
 
+/* Batch normalisation through the verbs: statistics into the slot given, running ones moved by track, test with those.
+ */
+static void norm(void **state)
+{
+    (void)state;
+    World *w = world_new();
+    pn_tensor x = tensor("x", 4, 3, 4, 2, 5), y = tensor("y", 4, 3, 4, 2, 5);
+    const ref_channels all = {3, 4, 10};
+    static float slots[SLOTS][8], running[2][4], expected[2][4];
+    fill_weights();
+    pn_op *op = pn_batch_norm_init(&w->stage, &(pn_batch_norm_def){.name = "norm1",
+                                                                   .x = &x,
+                                                                   .y = &y,
+                                                                   .epsilon = 1e-3,
+                                                                   .momentum = 0.25,
+                                                                   .statistics = PN_RING(slots),
+                                                                   .relu = true});
+    assert_non_null(y.layout);
+    const float *in = value(&x);
+    float mean[4], variance[4];
+    ref_norm_statistics(&all, in, mean, variance);
+    pn_batch_norm_forward(op, in, weights, bias, slots[1], value(&y));
+    same(slots[1], mean, 4);
+    same(slots[1] + 4, variance, 4);
+    ref_norm_forward(&all, 1e-3, in, weights, bias, mean, variance, wanted);
+    ref_relu(wanted, count(&y));
+    same((float *)y.value.memory + ROOM, wanted, count(&y));
+    pn_batch_norm_backward(op, in, gradient(&y), weights, slots[1], gradient(&x), gw, gb);
+    ref_norm_backward(&all, 1e-3, in, y.gradient.memory, weights, mean, variance, wanted, wanted_too, wanted_too + 4);
+    same(x.gradient.memory, wanted, count(&x));
+    same(gw, wanted_too, 4);
+    same(gb, wanted_too + 4, 4);
+    for (int k = 0; k < 4; k++) {
+        running[1][k] = 1;
+        expected[0][k] = 0.25f * mean[k];
+        expected[1][k] = 0.75f + 0.25f * variance[k] * 30 / 29; /* unbiased */
+    }
+    pn_batch_norm_track(op, slots[1], running[0], running[1]);
+    for (int k = 0; k < 8; k++)
+        assert_true(fabsf(running[k / 4][k % 4] - expected[k / 4][k % 4]) <= 1e-6f);
+    pn_batch_norm_test(op, in, weights, bias, running[0], running[1], value(&y));
+    ref_norm_forward(&all, 1e-3, in, weights, bias, running[0], running[1], wanted);
+    ref_relu(wanted, count(&y));
+    same((float *)y.value.memory + ROOM, wanted, count(&y));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv),           cmocka_unit_test(linear), cmocka_unit_test(pools),  cmocka_unit_test(maps),
-        cmocka_unit_test(loss_gradients), cmocka_unit_test(params), cmocka_unit_test(errors),
+        cmocka_unit_test(conv), cmocka_unit_test(linear),         cmocka_unit_test(pools),  cmocka_unit_test(maps),
+        cmocka_unit_test(norm), cmocka_unit_test(loss_gradients), cmocka_unit_test(params), cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests_name("rt_ref", tests, NULL, NULL);
 }
