@@ -36,6 +36,7 @@ struct pn_stage {
     int64_t forwards, backwards, in_flight, most_in_flight;
     int64_t staleness_most, staleness_sum, traffic_bytes;
     double busy_seconds, wait_seconds;
+    double data_seconds; /* of the busy ones: gathering minibatches that were not ready */
 };
 
 /* ---- one run of a program ---- */
@@ -44,10 +45,12 @@ struct pn_run {
     pn_stage *stage;
     const pn_transport *transport;
     uint64_t seed;
-    int64_t steps; /* minibatches to train */
+    int64_t first; /* minibatch of this run: 0, or where a checkpoint ended */
+    int64_t steps; /* minibatches to train, those before the first included */
     int64_t test_every;
     struct pn_dataset *data;
-    atomic_int stop;    /* 1: a stage failed */
+    struct pn_loader *loader; /* NULL: stages gather minibatches themselves (data/loader.c) */
+    atomic_int stop;          /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
     struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
@@ -124,7 +127,10 @@ typedef struct pn_dataset {
     const float *train_values, *test_values;   /* raw f32 data, NULL otherwise */
     const uint16_t *train_labels, *test_labels;
     float scale[8], shift[8]; /* per channel: x * scale + shift; channels over 8 use [0] */
-    char what[128];           /* "MNIST, 60000 + 10000 images of 28x28" */
+    int64_t crop;             /* augmentation of training samples (data/augment.c): padding in pixels */
+    bool flip;
+    uint8_t *moved; /* room for one sample a stage; NULL: no augmentation */
+    char what[128]; /* "MNIST, 60000 + 10000 images of 28x28" */
 } pn_dataset;
 typedef struct {
     const char *name, *folder; /* folder: where $PNET_DATA keeps it; NULL: nowhere */
@@ -138,5 +144,10 @@ const pn_source *pn_source_find(const char *name);
  * core calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or
  * SOURCE:FOLDER. */
 void pn_data_open(pn_run *run, const char *option);
+/* Minibatches made ready ahead, on a thread of their own, `ahead` of them (below 0: as many as pay, 0: none). open
+ * takes the memory and needs run->data, first and steps; the thread runs between start and stop. */
+void pn_loader_open(pn_run *run, int64_t ahead);
+void pn_loader_start(pn_run *run);
+void pn_loader_stop(pn_run *run);
 
 #endif

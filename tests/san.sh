@@ -30,8 +30,9 @@ for net in branches autoencoder; do
 done
 
 echo "== threads: TSan"
-make -s B=build/tsan ARCH= CC=clang SANITIZE="$thread" all build/tsan/tests/rt_transport
+make -s B=build/tsan ARCH= CC=clang SANITIZE="$thread" all build/tsan/tests/rt_transport build/tsan/tests/rt_loader
 build/tsan/tests/rt_transport >/dev/null
+build/tsan/tests/rt_loader >/dev/null
 for schedule in stale stale_1f1b pipedream 'hybrid(stale, steps = 4, then = sequential)'; do
     build build/tsan "$thread" tests/nets/branches.pnet --set "pipeline.schedule=$schedule"
     "$program" --steps 8 --eval-every 3 --quiet --transport threads >/dev/null

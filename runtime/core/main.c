@@ -64,7 +64,9 @@ static void probe(const char *path)
 static bool train(pn_run *run)
 {
     run->transport->open(run);
+    pn_loader_start(run);
     run->transport->train(run);
+    pn_loader_stop(run);
     interrupt_remove();
     run->transport->close(run);
     return !atomic_load(&run->stop);
@@ -138,6 +140,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
     run->recipe = &recipe;
+    pn_loader_open(run, options.prefetch);
 
     pn_target_thread();
     if (!init_stages(run))

@@ -199,6 +199,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
     *options = (pn_options){.steps = -1,
                             .epochs = -1,
                             .test_every = program->test_every,
+                            .prefetch = -1,
                             .seed = program->seed,
                             .transport = pn_transport_table[0]};
     const Option table[] = {
@@ -209,6 +210,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         {"transport", "NAME", "how stages run and talk", IS_TRANSPORT, &options->transport},
         {"seed", "N", "of initial weights, order of images, dropout", IS_SEED, &options->seed},
         {"eval-every", "N", "test after each N steps; 0: only at the end", IS_COUNT, &options->test_every},
+        {"prefetch", "N", "minibatches a thread makes ready ahead; 0: none (default: as many as pay)", IS_COUNT,
+         &options->prefetch},
         {"metrics", "FILE", "write a line of JSON for each interval and test", IS_TEXT, &options->metrics},
         {"save", "FILE.safetensors", "write the weights at the end", IS_TEXT, &options->save},
         {"load", "FILE.safetensors", "start from these weights", IS_TEXT, &options->load},

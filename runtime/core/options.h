@@ -7,6 +7,7 @@
 typedef struct {
     int64_t steps, epochs; /* -1: as the program says */
     int64_t test_every;
+    int64_t prefetch; /* -1: as many as pay */
     uint64_t seed;
     double timeout;                                    /* seconds; from the environment, PN_TIMEOUT */
     const char *data, *metrics, *save, *load, *report; /* NULL: not given */

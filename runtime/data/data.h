@@ -40,4 +40,25 @@ void pn_source_normalise(pn_dataset *data, int channel, double mean, double devi
 /* Ends the program when no folder was given. */
 void pn_source_need_path(const char *source, const char *path);
 
+/* ---- augment.c ---- */
+/* How a training sample is moved: rows and columns of the result lie so much further down and right in the image. */
+typedef struct {
+    int64_t down, right;
+    bool mirror;
+} pn_move;
+pn_move pn_move_of(const pn_dataset *data, uint64_t seed, int64_t n, int64_t i); /* sample i of minibatch n */
+/* Writes a moved training sample, raw as the data set holds it: bytes or floats. What lies outside the image is 0. */
+void pn_move_sample(const pn_dataset *data, pn_move move, int64_t sample, void *to);
+
+/* ---- input.c ---- */
+int64_t pn_raw_bytes(const pn_dataset *data); /* of a sample as the data set holds it */
+/* The number of the training sample at place i of minibatch n. */
+int64_t pn_sample_of(const pn_run *run, int64_t n, int64_t i);
+
+/* ---- loader.c ---- */
+/* Training minibatch n of a tensor input, gathered and augmented, raw: sample after sample; NULL: it is not ready. It
+ * stays until it is given back. */
+const void *pn_ready(pn_stage *stage, int64_t n, int input);
+void pn_ready_done(pn_stage *stage, int64_t n, int input);
+
 #endif

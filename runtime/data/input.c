@@ -1,14 +1,15 @@
-/* Minibatches: samples gathered from memory and normalised on their way into the caller's buffer, so that all stages
- * that ask for minibatch n see the same samples whatever else happens.
+/* Minibatches: samples gathered from memory, augmented and normalised on their way into the caller's buffer, so that
+ * all stages that ask for minibatch n see the same samples whatever else happens.
  *
  * Training: an epoch is a shuffled order of all samples, cut into whole minibatches; the ragged rest of an epoch is
  * dropped (other samples each time). Test: batches in order; a ragged last one is filled up with sample 0, which does
- * not count. */
+ * not count; never augmented. */
 #include <string.h>
+#include <time.h>
 
-#include "rt.h"
+#include "data/data.h"
 
-/* Samples of the same image planes: to[i] = from[i] * scale + shift, per channel. */
+/* to[i] = from[i] * scale + shift, per channel: one sample. */
 static void normalise_bytes(const pn_dataset *data, const uint8_t *restrict from, float *restrict to)
 {
     const int64_t plane = data->height * data->width;
@@ -33,32 +34,78 @@ static void normalise_values(const pn_dataset *data, const float *restrict from,
     }
 }
 
-/* Writes `sample` to place i of the minibatch at `to`. */
-static void put(const pn_dataset *data, bool test, bool label, int64_t sample, int64_t i, void *to)
+/* Sample `sample` of raw data at `from` to place i of the minibatch at `to`. */
+static void normalise(const pn_dataset *data, const void *from, int64_t sample, int64_t i, void *to)
 {
     const int64_t size = data->channels * data->height * data->width;
-    const uint8_t *pixels = test ? data->test_pixels : data->train_pixels;
-    const float *values = test ? data->test_values : data->train_values;
-    const uint16_t *labels = test ? data->test_labels : data->train_labels;
-    if (label)
-        ((int32_t *)to)[i] = labels[sample];
-    else if (pixels)
-        normalise_bytes(data, pixels + sample * size, (float *)to + i * size);
+    if (data->train_pixels)
+        normalise_bytes(data, (const uint8_t *)from + sample * size, (float *)to + i * size);
     else
-        normalise_values(data, values + sample * size, (float *)to + i * size);
+        normalise_values(data, (const float *)from + sample * size, (float *)to + i * size);
+}
+
+int64_t pn_raw_bytes(const pn_dataset *data)
+{
+    return data->channels * data->height * data->width * (data->train_pixels ? 1 : (int64_t)sizeof(float));
+}
+
+int64_t pn_sample_of(const pn_run *run, int64_t n, int64_t i)
+{
+    const int64_t count = run->data->train_count, batch = run->program->batch, batches = count / batch;
+    return pn_shuffled(run->seed, n / batches, n % batches * batch + i, count);
+}
+
+/* ---- training ---- */
+static void put_labels(const pn_run *run, int64_t n, int32_t *to)
+{
+    for (int64_t i = 0; i < run->program->batch; i++)
+        to[i] = run->data->train_labels[pn_sample_of(run, n, i)];
+}
+
+static void gather(pn_stage *stage, int64_t n, void *to)
+{
+    const pn_run *run = stage->run;
+    const pn_dataset *data = run->data;
+    const void *samples = data->train_pixels ? (const void *)data->train_pixels : data->train_values;
+    for (int64_t i = 0; i < run->program->batch; i++) {
+        int64_t sample = pn_sample_of(run, n, i);
+        if (!data->moved) {
+            normalise(data, samples, sample, i, to);
+            continue;
+        }
+        void *moved = data->moved + stage->index * pn_raw_bytes(data);
+        pn_move_sample(data, pn_move_of(data, run->seed, n, i), sample, moved);
+        normalise(data, moved, 0, i, to);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 void pn_input(pn_stage *stage, int64_t n, int input, void *to)
 {
     const pn_program *program = stage->run->program;
-    const pn_dataset *data = stage->run->data;
-    const int64_t batch = program->batch, batches = data->train_count / batch;
-    const int64_t epoch = n / batches, first = n % batches * batch;
-    for (int64_t i = 0; i < batch; i++)
-        put(data, false, program->input[input].label,
-            pn_shuffled(stage->run->seed, epoch, first + i, data->train_count), i, to);
+    if (program->input[input].label) {
+        put_labels(stage->run, n, to);
+        return;
+    }
+    const void *ready = pn_ready(stage, n, input);
+    if (!ready) {
+        double begin = seconds();
+        gather(stage, n, to);
+        stage->data_seconds += seconds() - begin;
+        return;
+    }
+    for (int64_t i = 0; i < program->batch; i++)
+        normalise(stage->run->data, ready, i, i, to);
+    pn_ready_done(stage, n, input);
 }
 
+/* ---- test ---- */
 int64_t pn_test_count(pn_stage *stage, int64_t n)
 {
     const int64_t batch = stage->run->program->batch;
@@ -69,7 +116,14 @@ int64_t pn_test_count(pn_stage *stage, int64_t n)
 void pn_test_input(pn_stage *stage, int64_t n, int input, void *to)
 {
     const pn_program *program = stage->run->program;
+    const pn_dataset *data = stage->run->data;
+    const void *samples = data->test_pixels ? (const void *)data->test_pixels : data->test_values;
     const int64_t batch = program->batch, count = pn_test_count(stage, n);
-    for (int64_t i = 0; i < batch; i++)
-        put(stage->run->data, true, program->input[input].label, i < count ? n * batch + i : 0, i, to);
+    for (int64_t i = 0; i < batch; i++) {
+        int64_t sample = i < count ? n * batch + i : 0;
+        if (program->input[input].label)
+            ((int32_t *)to)[i] = data->test_labels[sample];
+        else
+            normalise(data, samples, sample, i, to);
+    }
 }

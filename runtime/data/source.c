@@ -116,6 +116,22 @@ static void check_inputs(const pn_program *program, const pn_dataset *data)
     }
 }
 
+/* Every source has both arguments. */
+static void set_augmentation(pn_dataset *data, const pn_choice *choice, int nstages)
+{
+    double crop = pn_source_number(choice, "crop");
+    data->flip = pn_source_number(choice, "flip") != 0;
+    data->crop = (int64_t)crop;
+    if (crop == 0 && !data->flip)
+        return;
+    if (data->height == 1)
+        pn_fail(NULL, "%s: crop and flip are for images, not for rows of numbers", choice->name);
+    if ((double)data->crop != crop || data->crop > data->width || data->crop > data->height)
+        pn_fail(NULL, "%s: crop wants a whole number of pixels, not more than the %lldx%lld of an image", choice->name,
+                (long long)data->height, (long long)data->width);
+    data->moved = pn_alloc(pn_raw_bytes(data) * (nstages > 0 ? nstages : 1));
+}
+
 static bool takes_path(const char *source)
 {
     for (int i = 0; i < PN_COUNT(arguments); i++)
@@ -177,6 +193,7 @@ void pn_data_open(pn_run *run, const char *option)
     pn_dataset *data = pn_alloc((int64_t)sizeof *data);
     source->open(data, program, &choice, path, run->seed);
     check_inputs(program, data);
+    set_augmentation(data, &choice, program->nstages);
     if (data->train_count < program->batch)
         pn_fail(NULL, "%s: a batch of %lld needs more training samples", data->what, (long long)program->batch);
     run->data = data;

@@ -3,6 +3,8 @@
 
 #include "unit/data_files.h"
 
+static const pn_arg *arguments; /* of the source, when one is set */
+
 /* Opens in a child: it must exit 1, and its first line say `wanted`. */
 static void check_fails(const char *source, const pn_input_def *input, const char *option, const char *wanted)
 {
@@ -14,6 +16,8 @@ static void check_fails(const char *source, const pn_input_def *input, const cha
     if (child == 0) {
         dup2(pipe_end[1], STDERR_FILENO);
         prepare(source, input, 3);
+        program.data.arg = arguments;
+        program.data.nargs = arguments ? 1 : 0;
         pn_data_open(&run, option);
         _exit(0);
     }
@@ -123,12 +127,31 @@ static void test_bad_others(void **state)
     check_fails("raw", number_inputs, folder, "a batch of 3 needs more training samples");
 }
 
+static void test_bad_augmentation(void **state)
+{
+    (void)state;
+    static const pn_arg half = {.key = "crop", .number = 2.5}, large = {.key = "crop", .number = 29},
+                        flip = {.key = "flip", .number = 1};
+    empty_folder();
+    make_mnist();
+    arguments = &half;
+    check_fails("mnist", image_inputs, folder, "mnist: crop wants a whole number of pixels");
+    arguments = &large;
+    check_fails("mnist", image_inputs, folder, "not more than the 28x28 of an image");
+    empty_folder();
+    make_numbers(4, 3);
+    arguments = &flip;
+    check_fails("raw", number_inputs, folder, "raw: crop and flip are for images");
+    arguments = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_mnist),
         cmocka_unit_test(test_bad_gzip),
         cmocka_unit_test(test_bad_others),
+        cmocka_unit_test(test_bad_augmentation),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
