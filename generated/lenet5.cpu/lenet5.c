@@ -41,8 +41,9 @@ static const pn_program program = {
     .reg = registers, .nregisters = PN_COUNT(registers),
     .phase = phases, .nphases = PN_COUNT(phases),
 
-    .data = {.name = "digits", .nargs = 3, .arg = (const pn_arg[]){
-        {.key = "train", .number = 20000}, {.key = "test", .number = 4000}, {.key = "difficulty", .number = 1}}},
+    .data = {.name = "digits", .nargs = 5, .arg = (const pn_arg[]){
+        {.key = "train", .number = 20000}, {.key = "test", .number = 4000}, {.key = "difficulty", .number = 1},
+        {.key = "crop", .number = 0}, {.key = "flip", .number = 0}}},
     .optimizer = {.name = "sgd", .nargs = 3, .arg = (const pn_arg[]){
         {.key = "momentum", .number = 0.9}, {.key = "weight_decay", .number = 0.0005},
         {.key = "nesterov", .number = 0}}},
