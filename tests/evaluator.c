@@ -9,6 +9,7 @@
 
 #include "ast.h"
 #include "op.h"
+#include "ref/kernels.h"
 #include "rt.h"
 #include "settings.h"
 
@@ -86,6 +87,17 @@ static void initialise(const Param *param, uint64_t seed, float *values)
     pn_param_initial(&same, seed, values);
 }
 
+/* batch_norm moves its running statistics, parameters 2 and 3, by those of the minibatch. */
+static void track(const Eval *eval, const Node *node, const float *statistics)
+{
+    if (node->op == NULL || strcmp(node->op->name, "batch_norm") != 0)
+        return;
+    const int64_t channels = node->shape.dim[0];
+    const ref_channels all = {eval->graph->batch, channels, shape_count(&node->shape) / channels};
+    ref_norm_track(&all, attr_real(node, "momentum"), statistics, statistics + channels, eval->param[node->param[2]],
+                   eval->param[node->param[3]]);
+}
+
 static Eval *train(Arena *arena, const Graph *graph, const Train *settings, int64_t steps)
 {
     pn_run *run = open_data(arena, graph, settings);
@@ -101,8 +113,10 @@ static Eval *train(Arena *arena, const Graph *graph, const Train *settings, int6
             pn_input(&stage, n, i, eval->value[graph->input[i]]);
         eval_forward(eval, true, run->seed, n);
         eval_backward(eval, run->seed, n);
+        for (NodeId i = 0; i < graph->nnodes; i++)
+            track(eval, &graph->node[i], eval->aux[i]);
         for (int p = 0; p < graph->nparams; p++)
-            for (int64_t i = 0; i < size_of(&graph->param[p]); i++) {
+            for (int64_t i = 0; !graph->param[p].running && i < size_of(&graph->param[p]); i++) {
                 float *w = &eval->param[p][i], *v = &velocity[p][i];
                 *v = momentum * *v + (eval->param_gradient[p][i] + decay * *w);
                 *w -= rate * *v;

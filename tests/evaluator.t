@@ -19,12 +19,12 @@ cat >"$WORK/ops.pnet" <<'END'
 network ops(classes = 10) {
     input image: f32[1, 28, 28]
     input label: class[classes]
-    a = image |> maxpool(2) |> conv(4, kernel = 3, stride = 2, init = xavier) |> tanh |> relu |> maxpool(2, ceil = yes)
+    a = image |> maxpool(2) |> conv(4, kernel = 3, stride = 2, init = xavier) |> batch_norm |> tanh |> relu |> maxpool(2, ceil = yes)
     b = a |> conv(4, kernel = 3, pad = 2, dilation = 2, groups = 4, bias = no) |> relu |> maxpool(3, stride = 1, pad = 1)
     c = concat(a + b, a, a) + concat(b, b, b)
     register
     d = c |> avgpool(2, stride = 1, pad = 1, count_padding = yes) |> sigmoid
-    e = d |> flatten |> dropout(0.3) |> linear(12) |> relu
+    e = d |> flatten |> dropout(0.3) |> linear(12) |> batch_norm(momentum = 0.3) |> relu
     loss mse(linear(e + e, classes), label)
 }
 train {
@@ -32,7 +32,7 @@ train {
     batch = 10
 }
 END
-for file in examples/lenet5.pnet tests/nets/branches.pnet "$WORK/ops.pnet"; do
+for file in examples/lenet5.pnet tests/nets/branches.pnet tests/nets/residual.pnet "$WORK/ops.pnet"; do
     name=$(basename "$file" .pnet)
     "$PNETC" build "$file" -o "$WORK/$name" --quiet --target=ref --set pipeline.schedule=sequential --set train.warmup=0 \
         --set 'train.optimizer=sgd(momentum = 0.9, weight_decay = 5e-4)' --set 'train.lr=constant(0.02)' >"$WORK/log" 2>&1

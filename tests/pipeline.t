@@ -81,6 +81,13 @@ for schedule in stale pipedream; do
     equality "autoencoder $schedule" cpu "$ROOT/tests/nets/autoencoder.pnet" 100 --set pipeline.schedule=$schedule
 done
 
+for schedule in stale stale_1f1b pipedream; do
+    equality "residual $schedule" cpu "$ROOT/tests/nets/residual.pnet" 100 --set pipeline.schedule=$schedule
+done
+equality "residual ref" ref "$ROOT/tests/nets/residual.pnet" 8 --set train.batch=8
+equality "residual ref, cuts inside units" ref "$ROOT/tests/nets/residual.pnet" 6 --set train.batch=8 \
+    --set 'pipeline.registers=ppv(1, 2, 4, 6, 8)' --set pipeline.schedule=stale_1f1b
+
 # sequential: any cut equals none
 build none cpu "$lenet" "${small[@]}" --set pipeline.schedule=sequential && train none --steps 300
 for ppv in 1 2 1,3 1,2,3,4; do
@@ -94,6 +101,44 @@ build b-none cpu "$WORK/branches.pnet" --set pipeline.schedule=sequential && tra
 build b-cut cpu "$ROOT/tests/nets/branches.pnet" --set pipeline.schedule=sequential && train b-cut --steps 60
 same b-none b-cut
 ok $? "sequential: branches across four registers equal none"
+
+
+sed '/^ *register$/d; s/if cut { register }//' "$ROOT/tests/nets/residual.pnet" >"$WORK/residual.pnet"
+for target in ref cpu; do
+    steps=60
+    [ $target = cpu ] || steps=6
+    short=(--set pipeline.schedule=sequential --set train.batch=8)
+    build r-none $target "$WORK/residual.pnet" "${short[@]}" && train r-none --steps $steps
+    build r-cut $target "$ROOT/tests/nets/residual.pnet" "${short[@]}" && train r-cut --steps $steps
+    same r-none r-cut
+    ok $? "sequential: residual on $target with registers inside a unit equals none"
+    build r-many $target "$WORK/residual.pnet" "${short[@]}" --set 'pipeline.registers=ppv(1, 2, 3, 5, 7, 9)' &&
+        train r-many --steps $steps
+    same r-none r-many
+    ok $? "sequential: residual on $target in seven stages equals one"
+done
+
+# running statistics: one copy whatever the schedule, none for the optimiser; saved under their names; a test after update
+# m sees minibatches 1..m in every stage, so a run of m steps and a longer one that tests in between agree; loading restores
+build r-run cpu "$ROOT/tests/nets/residual.pnet" --set pipeline.schedule=stale
+train r-long --steps 40 --eval-every 17 --transport threads --metrics "$WORK/r-long.jsonl"
+train r-17 --steps 17 --eval-every 0 --metrics "$WORK/r-17.jsonl"
+train r-same --steps 0 --load "$WORK/r-17.safetensors" --metrics "$WORK/r-same.jsonl"
+python3 - "$WORK" <<'PY'
+import json, struct, sys
+work = sys.argv[1]
+def tests(name):
+    rows = [json.loads(line) for line in open(f"{work}/{name}.jsonl")]
+    return {r["step"]: (r["test_accuracy"], r["test_loss"]) for r in rows if "test_accuracy" in r}
+long, short = tests("r-long"), tests("r-17")
+assert long[17] == short[17], (long, short)
+assert list(tests("r-same").values()) == [short[17]], (tests("r-same"), short)
+data = open(f"{work}/r-17.safetensors", "rb").read()
+header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+names = [n for n in header if ".running_" in n]
+assert len(names) == 20, names
+PY
+ok $? "running statistics: exactly minibatches 1..m after update m; saved and loaded"
 
 # tests during the run disturb nothing
 build tested cpu "$lenet" "${small[@]}" --set pipeline.schedule=stale --set 'pipeline.registers=ppv(1, 2, 3)'
