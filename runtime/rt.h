@@ -21,7 +21,8 @@ struct pn_stage {
     int index;
     int64_t updates;       /* done so far: the number of the current weight version */
     const pn_phase *phase; /* the current one */
-    int64_t phase_first;   /* first minibatch of the phase */
+    int64_t phase_first;   /* first minibatch of the phase; of a run that was resumed within it: of the run */
+    int64_t phase_end;     /* the first of the next phase; INT64_MAX: none */
     int64_t *read_version; /* [ring]: version read by the forward of minibatch n, at n % ring */
     jmp_buf escape;        /* where pn_fail unwinds to */
     /* for the watchdog, read by other threads: finished steps, and what the stage waits for (NULL: it computes) */
@@ -29,6 +30,7 @@ struct pn_stage {
     _Atomic(const pn_channel *) waits_for;
     atomic_llong waits_number;
     struct pn_cursor *cursor; /* where it stands in its order (core/driver.c) */
+    struct pn_trace *trace;   /* NULL: nothing is recorded (core/trace.c) */
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */
     void *target;             /* the kernels' own state of this stage; NULL until their first init */
@@ -47,7 +49,8 @@ struct pn_run {
     uint64_t seed;
     int64_t first; /* minibatch of this run: 0, or where a checkpoint ended */
     int64_t steps; /* minibatches to train, those before the first included */
-    int64_t test_every;
+    int64_t test_every, checkpoint_every;
+    struct pn_checkpoint *checkpoint; /* NULL: none is wanted (core/checkpoint.h) */
     struct pn_dataset *data;
     struct pn_loader *loader; /* NULL: stages gather minibatches themselves (data/loader.c) */
     atomic_int stop;          /* 1: a stage failed */
@@ -68,6 +71,21 @@ void pn_report_loss(pn_stage *stage, int64_t minibatch, double loss, int64_t cor
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
 /* How many samples of test batch n count (the last one may be ragged). */
 int64_t pn_test_count(pn_stage *stage, int64_t n);
+
+/* ---- tracing (core/trace.c): called only where stage->trace is not NULL ---- */
+typedef enum {
+    PN_TRACE_FORWARD,
+    PN_TRACE_BACKWARD,
+    PN_TRACE_UPDATE,
+    PN_TRACE_TEST,
+    PN_TRACE_CHECKPOINT,
+    PN_TRACE_WAIT_INPUT,
+    PN_TRACE_WAIT_ROOM,
+    PN_TRACE_GIVE, /* just before the slot is published */
+    PN_TRACE_TAKE  /* just after it was found */
+} pn_trace_kind;
+void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end);
+double pn_seconds(void); /* of the monotonic clock */
 
 /* ---- memory before the run ---- */
 void *pn_alloc(int64_t bytes); /* zeroed, 64-byte aligned (2 MiB and huge pages from 2 MiB on), never NULL: exits with

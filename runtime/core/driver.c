@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "core/checkpoint.h"
 #include "core/interrupt.h"
 #include "core/stage.h"
 
@@ -11,21 +12,47 @@ int64_t driver_test_batches(const pn_run *run)
     return run->data ? (run->data->test_count + batch - 1) / batch : 0;
 }
 
-/* May the stage begin another forward in this phase? The last phase takes all that is left. Asked only when the forward
- * would be the next step: a minibatch once allowed is done, by all stages. */
+/* The last phase, and one without a number, takes all that is left. */
+static void enter_phase(pn_stage *stage, int number, int64_t begin)
+{
+    const pn_program *program = stage->run->program;
+    stage->phase = &program->phase[number];
+    stage->phase_first = stage->forwards;
+    bool rest = number == program->nphases - 1 || stage->phase->minibatches == 0;
+    stage->phase_end = rest ? INT64_MAX : begin + stage->phase->minibatches;
+    stage->cursor->phase = number;
+    stage->cursor->position = 0;
+}
+
+/* A test that the run before had done is not repeated, unless it is all that is left to do. */
+void driver_begin(pn_stage *stage)
+{
+    int64_t first = stage->run->first;
+    bool trains = first > 0 && first < stage->run->steps;
+    *stage->cursor = (struct pn_cursor){.tested_after = trains ? first : -1, .test_batch = -1, .saved_after = first};
+    stage->updates = stage->forwards = stage->backwards = first;
+    enter_phase(stage, 0, 0);
+    while (stage->phase_end <= first)
+        enter_phase(stage, stage->cursor->phase + 1, stage->phase_end);
+}
+
+/* May the stage begin another forward in this phase? Asked only when the forward would be the next step: a minibatch
+ * once allowed is done, by all stages. */
 static bool may_forward(pn_stage *stage)
 {
-    int64_t count = stage->phase->minibatches;
-    bool last = stage->phase == &stage->run->program->phase[stage->run->program->nphases - 1];
-    if (count > 0 && !last && stage->forwards >= stage->phase_first + count)
-        return false;
-    return interrupt_may_begin(stage->run, stage->forwards);
+    return stage->forwards < stage->phase_end && interrupt_may_begin(stage->run, stage->forwards);
 }
 
 static bool test_is_due(const pn_stage *stage)
 {
     int64_t every = stage->run->test_every, done = stage->updates;
     return every > 0 && done > 0 && done % every == 0 && stage->cursor->tested_after != done;
+}
+
+static bool checkpoint_is_due(const pn_stage *stage)
+{
+    int64_t every = stage->run->checkpoint_every, done = stage->updates;
+    return every > 0 && done > 0 && done % every == 0 && stage->cursor->saved_after != done;
 }
 
 static void begin_test(pn_stage *stage)
@@ -74,12 +101,12 @@ Step driver_next(pn_stage *stage)
             begin_test(stage);
             continue;
         }
+        if (checkpoint_is_due(stage))
+            return (Step){ACTION_CHECKPOINT, stage->updates};
         if (stage->updates < stage->forwards || may_forward(stage))
             return next_of_body(stage);
         if (cursor->phase + 1 < program->nphases) {
-            stage->phase = &program->phase[++cursor->phase];
-            stage->phase_first = stage->forwards;
-            cursor->position = 0;
+            enter_phase(stage, cursor->phase + 1, stage->forwards);
             continue;
         }
         if (cursor->tested_after != stage->updates) {
@@ -129,16 +156,30 @@ static void do_step(pn_stage *stage, Step step)
         stage->cursor->test_batch++;
         break;
     }
+    case ACTION_CHECKPOINT:
+        checkpoint_stage(stage);
+        stage->cursor->saved_after = step.n;
+        break;
     case ACTION_END:
         break;
     }
 }
 
-static double seconds(void)
+double pn_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void trace_step(pn_stage *stage, Step step, double begin, double end)
+{
+    static const pn_trace_kind kind[] = {[ACTION_FORWARD] = PN_TRACE_FORWARD,
+                                         [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
+                                         [ACTION_UPDATE] = PN_TRACE_UPDATE,
+                                         [ACTION_TEST] = PN_TRACE_TEST,
+                                         [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
+    pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end);
 }
 
 bool driver_step(pn_stage *stage)
@@ -149,9 +190,12 @@ bool driver_step(pn_stage *stage)
     Step step = driver_next(stage);
     if (step.action == ACTION_END)
         return false;
-    double begin = seconds(), waited = stage->wait_seconds;
+    double begin = pn_seconds(), waited = stage->wait_seconds;
     do_step(stage, step);
-    stage->busy_seconds += seconds() - begin - (stage->wait_seconds - waited);
+    double end = pn_seconds();
+    stage->busy_seconds += end - begin - (stage->wait_seconds - waited);
+    if (stage->trace)
+        trace_step(stage, step, begin, end);
     atomic_fetch_add_explicit(&stage->progress, 1, memory_order_relaxed);
     return true;
 }
@@ -177,6 +221,7 @@ const char *driver_describe(Step step, char *text, size_t size)
                                          [ACTION_BACKWARD] = "the backward of minibatch %lld",
                                          [ACTION_UPDATE] = "update %lld",
                                          [ACTION_TEST] = "test batch %lld",
+                                         [ACTION_CHECKPOINT] = "the checkpoint of step %lld",
                                          [ACTION_END] = "nothing more (ended before step %lld)"};
     snprintf(text, size, format[step.action], (long long)step.n);
     return text;

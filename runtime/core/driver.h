@@ -4,10 +4,10 @@
 
 #include "rt.h"
 
-typedef enum { ACTION_FORWARD, ACTION_BACKWARD, ACTION_UPDATE, ACTION_TEST, ACTION_END } Action;
+typedef enum { ACTION_FORWARD, ACTION_BACKWARD, ACTION_UPDATE, ACTION_TEST, ACTION_CHECKPOINT, ACTION_END } Action;
 typedef struct {
     Action action;
-    int64_t n; /* minibatch; TEST: test batch */
+    int64_t n; /* minibatch; TEST: test batch; CHECKPOINT: updates done */
 } Step;
 
 /* Where a stage stands in its order. */
@@ -16,11 +16,16 @@ struct pn_cursor {
     int position;         /* in the body of the phase's order */
     int64_t tested_after; /* updates done at the last finished test; -1: none yet */
     int64_t test_batch;   /* next one of the test that goes on; -1: training */
+    int64_t saved_after;  /* updates done at the last checkpoint */
 };
+
+/* Puts a new stage behind update run->first: its order starts anew, in the phase of that minibatch. */
+void driver_begin(pn_stage *stage);
 
 /* The next step of the stage's order: the warm-up forwards of the phase, its body again and again, what is left of it
  * when no minibatch may be begun any more; then the next phase. After update m comes a test if m is a multiple of
- * run->test_every, and one comes at the end if the last update had none. Asking again without doing the step gives the
+ * run->test_every, and one comes at the end if the last update had none; then a checkpoint if m is a multiple of
+ * run->checkpoint_every. Asking again without doing the step gives the
  * same step. */
 Step driver_next(pn_stage *stage);
 

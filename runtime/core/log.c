@@ -37,8 +37,8 @@ void log_open(pn_log *log, pn_run *run, bool quiet, const char *metrics_path)
     log->begun = log_clock();
     if (pthread_mutex_init(&log->lock, NULL) != 0)
         pn_fail(NULL, "cannot create the lock of the log");
-    if (metrics_path && !(log->metrics = fopen(metrics_path, "w")))
-        pn_fail(NULL, "cannot write %s: %s", metrics_path, strerror(errno));
+    if (metrics_path)
+        metrics_open(log);
 }
 
 bool log_close(pn_log *log)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/checkpoint.h"
 #include "core/choices.h"
 #include "core/driver.h"
 #include "core/file.h"
@@ -11,6 +12,7 @@
 #include "core/options.h"
 #include "core/report.h"
 #include "core/stage.h"
+#include "core/trace.h"
 #include "core/weights.h"
 
 static int64_t count_steps(const pn_run *run, const pn_options *options)
@@ -81,6 +83,20 @@ static int failed(pn_run *run)
     return 1;
 }
 
+static bool write_trace(const pn_run *run, const pn_options *options)
+{
+    const char *error = trace_write(run, options->trace);
+    int64_t dropped = trace_dropped(run);
+    if (error)
+        fprintf(stderr, "error: cannot write %s: %s\n", options->trace, error);
+    else if (dropped > 0)
+        fprintf(stderr, "warning: %s lacks the last %lld events: it holds at most %d MiB of them\n", options->trace,
+                (long long)dropped, TRACE_BYTES >> 20);
+    else if (!options->quiet)
+        printf("wrote the trace to %s\n", options->trace);
+    return !error;
+}
+
 /* After the run each file is tried, whatever became of the others. */
 static bool write_files(pn_run *run, const pn_options *options)
 {
@@ -94,12 +110,23 @@ static bool write_files(pn_run *run, const pn_options *options)
         good = good && !error;
         free(error);
     }
+    if (options->checkpoint) {
+        char *error = checkpoint_end(run);
+        if (error)
+            fprintf(stderr, "error: %s\n", error);
+        else if (!options->quiet)
+            printf("wrote the checkpoint of step %lld to %s\n", (long long)run->stage[0].updates, options->checkpoint);
+        good = good && !error;
+        free(error);
+    }
     if (options->report) {
         const char *error = report_write(run, run->log, options->report);
         if (error)
             fprintf(stderr, "error: cannot write %s: %s\n", options->report, error);
         good = good && !error;
     }
+    if (options->trace)
+        good = write_trace(run, options) && good;
     return good;
 }
 
@@ -109,6 +136,7 @@ static int finish(pn_run *run, const pn_options *options)
     if (run->stage[0].updates < run->steps && !options->quiet)
         printf("interrupted after %lld of %lld steps\n", (long long)run->stage[0].updates, (long long)run->steps);
     bool good = write_files(run, options);
+    progress_data_wait(run->log);
     progress_last_line(run->log);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
@@ -117,6 +145,39 @@ static int finish(pn_run *run, const pn_options *options)
     if (!log_close(run->log))
         good = false;
     return good ? 0 : 1;
+}
+
+/* The data of the run, its seed, and its first and last minibatch. */
+static void set_course(pn_run *run, const pn_options *options)
+{
+    Resume resume = {0};
+    run->seed = options->seed;
+    if (options->resume) {
+        resume = resume_open(options->resume, run->program);
+        if (options->seed_given && options->seed != resume.seed)
+            pn_fail(NULL, "%s was written by a run with seed %llu, not %llu", options->resume,
+                    (unsigned long long)resume.seed, (unsigned long long)options->seed);
+        run->seed = resume.seed;
+        run->first = resume.step;
+    }
+    pn_data_open(run, options->data);
+    if (options->resume)
+        resume_check_data(&resume, run->data);
+    resume_close(&resume);
+    run->steps = count_steps(run, options);
+    atomic_store(&run->begun, 2 * run->first);
+}
+
+static void set_weights(pn_run *run, const pn_options *options)
+{
+    if (options->resume)
+        weights_resume(run, options->resume);
+    else if (options->load)
+        weights_load(run, options->load);
+    else
+        weights_initial(run);
+    if (options->checkpoint)
+        checkpoint_open(run, options->checkpoint, options->checkpoint_every);
 }
 
 int pn_main(const pn_program *program, int argc, char **argv)
@@ -129,14 +190,14 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->program = program;
     run->stage = pn_alloc((int64_t)sizeof *run->stage * program->nstages);
     run->transport = options.transport;
-    run->seed = options.seed;
     run->test_every = options.test_every;
     run->timeout = options.timeout;
     probe(options.save);
+    probe(options.checkpoint);
     probe(options.report);
+    probe(options.trace);
 
-    pn_data_open(run, options.data);
-    run->steps = count_steps(run, &options);
+    set_course(run, &options);
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
     run->recipe = &recipe;
@@ -145,14 +206,13 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_target_thread();
     if (!init_stages(run))
         return failed(run);
-    if (options.load)
-        weights_load(run, options.load);
-    else
-        weights_initial(run);
+    set_weights(run, &options);
 
     pn_log log;
     log_open(&log, run, options.quiet, options.metrics);
     run->log = &log;
+    if (options.trace)
+        trace_open(run, TRACE_BYTES);
     interrupt_install(run);
     progress_begin(&log);
     if (!train(run))

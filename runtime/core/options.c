@@ -194,6 +194,20 @@ static void report_unknown(const Option *option, int count, const char *word)
     fprintf(stderr, "\n");
 }
 
+static bool contradicts(const pn_options *options)
+{
+    const char *says = NULL;
+    if (options->steps >= 0 && options->epochs >= 0)
+        says = "--steps and --epochs say the same thing: give one";
+    else if (options->load && options->resume)
+        says = "--load and --resume both set the weights: give one";
+    else if (options->checkpoint_every > 0 && !options->checkpoint)
+        says = "--checkpoint-every wants --checkpoint FILE";
+    if (says)
+        fprintf(stderr, "error: %s\n", says);
+    return says != NULL;
+}
+
 int options_parse(pn_options *options, const pn_program *program, int argc, char **argv)
 {
     *options = (pn_options){.steps = -1,
@@ -215,8 +229,14 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         {"metrics", "FILE", "write a line of JSON for each interval and test", IS_TEXT, &options->metrics},
         {"save", "FILE.safetensors", "write the weights at the end", IS_TEXT, &options->save},
         {"load", "FILE.safetensors", "start from these weights", IS_TEXT, &options->load},
+        {"checkpoint", "FILE.safetensors", "write all that --resume needs, at the end", IS_TEXT, &options->checkpoint},
+        {"checkpoint-every", "N", "and after each N steps, over the one before", IS_COUNT, &options->checkpoint_every},
+        {"resume", "FILE.safetensors", "go on from this checkpoint: --steps counts from the very start", IS_TEXT,
+         &options->resume},
         {"report", "FILE", "write what was measured, as JSON: staleness, rings, traffic, times", IS_TEXT,
          &options->report},
+        {"trace", "FILE", "write when each stage did what, as JSON for Perfetto and chrome://tracing", IS_TEXT,
+         &options->trace},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
         {"version", NULL, "print versions", IS_VERSION, NULL},
@@ -262,10 +282,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         }
         if (!parse_value(option, value))
             return usage(program);
+        if (option->kind == IS_SEED)
+            options->seed_given = true;
     }
-    if (options->steps >= 0 && options->epochs >= 0) {
-        fprintf(stderr, "error: --steps and --epochs say the same thing: give one\n");
-        return usage(program);
-    }
-    return -1;
+    return contradicts(options) ? usage(program) : -1;
 }

@@ -7,10 +7,12 @@
 typedef struct {
     int64_t steps, epochs; /* -1: as the program says */
     int64_t test_every;
-    int64_t prefetch; /* -1: as many as pay */
+    int64_t checkpoint_every; /* 0: only at the end */
+    int64_t prefetch;         /* -1: as many as pay */
     uint64_t seed;
-    double timeout;                                    /* seconds; from the environment, PN_TIMEOUT */
-    const char *data, *metrics, *save, *load, *report; /* NULL: not given */
+    bool seed_given;
+    double timeout; /* seconds; from the environment, PN_TIMEOUT */
+    const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace; /* NULL: not given */
     const pn_transport *transport;
     bool quiet;
 } pn_options;

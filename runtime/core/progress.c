@@ -50,6 +50,8 @@ void progress_begin(pn_log *log)
         printf("%s %s", i ? ", then" : "", program->phase[i].name);
     printf("\ndata: %s; batch %lld, %lld steps, seed %llu\n", run->data ? run->data->what : "none",
            (long long)program->batch, (long long)run->steps, (unsigned long long)run->seed);
+    if (run->first > 0)
+        printf("goes on after step %lld\n", (long long)run->first);
     printf("  %-5s %10s %9s %4s %10s  %s\n", "stage", "parameters", "staleness", "ring", "memory", "layers");
     for (int i = 0; i < program->nstages; i++) {
         const pn_stage_def *def = program->stage[i];
@@ -150,6 +152,19 @@ void progress_test(pn_log *log, const TestResult *result)
     printf("step %lld  ", (long long)result->step);
     print_test(result);
     fflush(stdout);
+}
+
+void progress_data_wait(pn_log *log)
+{
+    const pn_run *run = log->run;
+    int most = 0;
+    for (int i = 1; i < run->program->nstages; i++)
+        if (run->stage[i].data_seconds > run->stage[most].data_seconds)
+            most = i;
+    double part = run->stage[most].data_seconds / (log_clock() - log->begun);
+    if (!log->quiet && part > 0.01)
+        printf("stage %d spent %.1f %% of the run on training data that were not ready (--prefetch N reads ahead)\n",
+               most, 100 * part);
 }
 
 void progress_last_line(pn_log *log)

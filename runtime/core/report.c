@@ -16,7 +16,8 @@ static json_t *real(double value)
  * minibatches between them at a time. */
 static json_t *stage_report(const pn_stage *stage)
 {
-    double mean = stage->backwards > 0 ? (double)stage->staleness_sum / (double)stage->backwards : 0;
+    int64_t done = stage->backwards - stage->run->first;
+    double mean = done > 0 ? (double)stage->staleness_sum / (double)done : 0;
     return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "stage", stage->index, "staleness",
                      (json_int_t)stage->staleness_most, "staleness_mean", real(mean), "ring",
                      (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
@@ -26,18 +27,19 @@ static json_t *stage_report(const pn_stage *stage)
 
 static json_t *run_report(const pn_run *run, const pn_log *log)
 {
-    int64_t steps = run->stage[0].updates, traffic = 0, bytes = 0;
+    int64_t steps = run->stage[0].updates, done = steps - run->first, traffic = 0, bytes = 0;
     json_t *stages = json_array();
     for (int i = 0; i < run->program->nstages; i++) {
         json_array_append_new(stages, stage_report(&run->stage[i]));
         traffic += run->stage[i].traffic_bytes;
         bytes += run->stage[i].def->static_bytes;
     }
-    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "network", run->program->name, "target",
-                     pn_target_name, "transport", run->transport->name, "stages", stages, "steps", (json_int_t)steps,
-                     "traffic_bytes", (json_int_t)(steps > 0 ? traffic / steps : 0), "static_bytes", (json_int_t)bytes,
-                     "seconds", real(log_clock() - log->begun), "images_per_second", real(log->images_per_second),
-                     "test_accuracy", log->result.accuracy < 0 ? json_null() : real(log->result.accuracy), "test_loss",
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "network", run->program->name,
+                     "target", pn_target_name, "transport", run->transport->name, "stages", stages, "steps",
+                     (json_int_t)steps, "first_step", (json_int_t)run->first, "traffic_bytes",
+                     (json_int_t)(done > 0 ? traffic / done : 0), "static_bytes", (json_int_t)bytes, "seconds",
+                     real(log_clock() - log->begun), "images_per_second", real(log->images_per_second), "test_accuracy",
+                     log->result.accuracy < 0 ? json_null() : real(log->result.accuracy), "test_loss",
                      log->result.count > 0 ? real(log->result.loss) : json_null());
 }
 

@@ -48,9 +48,12 @@ static int by_name(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-static char *header_of(const NamedTensor *const *sorted, int count)
+static char *header_of(const NamedTensor *const *sorted, int count, const Metadata *about, int nabout)
 {
     json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    json_t *texts = json_object_get(header, "__metadata__");
+    for (int i = 0; header && i < nabout; i++)
+        json_object_set_new(texts, about[i].key, json_string(about[i].value));
     int64_t at = 0;
     for (int i = 0; header && i < count; i++) {
         json_t *shape = json_array();
@@ -79,7 +82,7 @@ static void write_all(FILE *stream, const char *header, const NamedTensor *const
         fwrite(sorted[i]->values, 1, (size_t)bytes_of(sorted[i]), stream);
 }
 
-char *safetensors_write(const char *path, const NamedTensor *tensor, int count)
+char *safetensors_write(const char *path, const NamedTensor *tensor, int count, const Metadata *about, int nabout)
 {
     const NamedTensor **sorted = malloc(sizeof *sorted * ((size_t)count + 1));
     if (!sorted)
@@ -87,7 +90,7 @@ char *safetensors_write(const char *path, const NamedTensor *tensor, int count)
     for (int i = 0; i < count; i++)
         sorted[i] = &tensor[i];
     qsort(sorted, (size_t)count, sizeof *sorted, by_name);
-    char *header = header_of(sorted, count), *error = NULL;
+    char *header = header_of(sorted, count, about, nabout), *error = NULL;
     NewFile file;
     const char *reason = header ? file_begin(&file, path) : "out of memory";
     if (!reason) {
@@ -111,7 +114,8 @@ typedef struct {
     int64_t data_size;
 } Loaded;
 
-static char *read_bytes(Loaded *file)
+/* Reads the file, or as much of it as the header needs. */
+static char *read_bytes(Loaded *file, bool header_only)
 {
     FILE *stream = fopen(file->path, "rb");
     if (!stream)
@@ -129,6 +133,12 @@ static char *read_bytes(Loaded *file)
         }
         size_t got = fread(file->bytes + file->size, 1, (size_t)(room - file->size), stream);
         file->size += (int64_t)got;
+        uint64_t length;
+        if (header_only && file->size >= LENGTH_BYTES) {
+            memcpy(&length, file->bytes, LENGTH_BYTES);
+            if (length <= (uint64_t)(file->size - LENGTH_BYTES))
+                break;
+        }
         if (got == 0)
             break;
     }
@@ -214,8 +224,13 @@ static bool check_entry(FILE *out, const Loaded *file, json_t *entry, const Name
     return true;
 }
 
+static bool begins(const char *name, const char *with)
+{
+    return with && strncmp(name, with, strlen(with)) == 0;
+}
+
 /* Every difference, a line each; returns how many. */
-static int compare(FILE *out, const Loaded *file, const NamedTensor *tensor, int count)
+static int compare(FILE *out, const Loaded *file, const NamedTensor *tensor, int count, const char *ignored)
 {
     int wrong = 0;
     int64_t used = 0;
@@ -237,6 +252,11 @@ static int compare(FILE *out, const Loaded *file, const NamedTensor *tensor, int
         bool known = strcmp(name, "__metadata__") == 0;
         for (int i = 0; i < count && !known; i++)
             known = strcmp(name, tensor[i].name) == 0;
+        int64_t begin, end;
+        if (!known && begins(name, ignored) && entry_range(file, entry, &begin, &end)) {
+            used += end - begin;
+            known = true;
+        }
         if (known)
             continue;
         char *shape = json_dumps(json_object_get(entry, "shape"), JSON_COMPACT | JSON_ENCODE_ANY);
@@ -251,7 +271,7 @@ static int compare(FILE *out, const Loaded *file, const NamedTensor *tensor, int
     return wrong;
 }
 
-static char *check_all(const Loaded *file, const NamedTensor *tensor, int count)
+static char *check_all(const Loaded *file, const NamedTensor *tensor, int count, const char *ignored)
 {
     char *text = NULL;
     size_t size = 0;
@@ -259,7 +279,7 @@ static char *check_all(const Loaded *file, const NamedTensor *tensor, int count)
     if (!out)
         return message("cannot read %s: out of memory", file->path);
     fprintf(out, "%s does not fit this network:", file->path);
-    int wrong = compare(out, file, tensor, count);
+    int wrong = compare(out, file, tensor, count, ignored);
     if (fclose(out) != 0)
         return message("cannot read %s: out of memory", file->path);
     if (wrong)
@@ -277,16 +297,34 @@ static void copy_values(const Loaded *file, const NamedTensor *tensor, int count
     }
 }
 
-char *safetensors_read(const char *path, const NamedTensor *tensor, int count)
+char *safetensors_read(const char *path, const NamedTensor *tensor, int count, const char *ignored)
 {
     Loaded file = {.path = path};
-    char *error = read_bytes(&file);
+    char *error = read_bytes(&file, false);
     if (!error)
         error = parse_header(&file);
     if (!error)
-        error = check_all(&file, tensor, count);
+        error = check_all(&file, tensor, count, ignored);
     if (!error)
         copy_values(&file, tensor, count);
+    json_decref(file.header);
+    free(file.bytes);
+    return error;
+}
+
+char *safetensors_about(const char *path, Metadata *about, int nabout)
+{
+    Loaded file = {.path = path};
+    char *error = read_bytes(&file, true);
+    if (!error)
+        error = parse_header(&file);
+    for (int i = 0; i < nabout; i++) {
+        const char *value =
+            json_string_value(json_object_get(json_object_get(file.header, "__metadata__"), about[i].key));
+        about[i].value = value ? strdup(value) : NULL;
+        if (value && !about[i].value && !error)
+            error = message("cannot read %s: out of memory", path);
+    }
     json_decref(file.header);
     free(file.bytes);
     return error;

@@ -13,13 +13,21 @@ typedef struct {
     float *values; /* plain order */
 } NamedTensor;
 
-/* Both return NULL, or a message for the user, to be freed. */
+typedef struct {
+    const char *key, *value;
+} Metadata;
 
-/* Writes the tensors in the order of their names, whole or not at all; the same tensors give the same bytes. */
-char *safetensors_write(const char *path, const NamedTensor *tensor, int count);
+/* All return NULL, or a message for the user, to be freed. */
+
+/* Writes the tensors in the order of their names, and `nabout` texts about them, whole or not at all; the same
+ * arguments give the same bytes. */
+char *safetensors_write(const char *path, const NamedTensor *tensor, int count, const Metadata *about, int nabout);
 /* Fills the values of all tensors from the file. Strict: the file must hold these tensors, in these shapes, and no
- * others; the message names every one that is missing, extra or of another shape or type. On error no value has been
- * changed. */
-char *safetensors_read(const char *path, const NamedTensor *tensor, int count);
+ * others but those whose name begins with `ignored` (NULL: none); the message names every one that is missing, extra or
+ * of another shape or type. On error no value has been changed. */
+char *safetensors_read(const char *path, const NamedTensor *tensor, int count, const char *ignored);
+/* The texts about the tensors: fills the values of `about`, to be freed; NULL where the file has none of that key.
+ * Reads no tensor. */
+char *safetensors_about(const char *path, Metadata *about, int nabout);
 
 #endif

@@ -9,10 +9,9 @@ void stage_open(pn_run *run, int index)
     stage->def = run->program->stage[index];
     stage->run = run;
     stage->index = index;
-    stage->phase = run->program->phase;
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
-    *stage->cursor = (struct pn_cursor){.tested_after = -1, .test_batch = -1};
     stage->read_version = pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
+    driver_begin(stage);
 }
 
 float *stage_version(const pn_stage *stage, int64_t version)

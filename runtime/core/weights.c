@@ -1,9 +1,16 @@
 #include "core/weights.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "core/safetensors.h"
 #include "core/stage.h"
+
+enum { WEIGHT = -1 };
+struct Place {
+    int stage;
+    const pn_param *param;
+    int state; /* WEIGHT, or the number of the optimiser's state */
+};
 
 static int64_t plain_floats(const pn_param *param)
 {
@@ -13,91 +20,134 @@ static int64_t plain_floats(const pn_param *param)
     return count;
 }
 
-/* All parameters in plain order, in one block, stage after stage. */
-typedef struct {
-    NamedTensor *tensor;
-    float *values;
-    int count;
-} Plain;
-
-static Plain plain_open(const pn_run *run)
+/* How many tensors belong to a parameter. Running statistics are not trained: they have no state. */
+static int copies(const pn_stage_def *def, const pn_param *param, bool state)
 {
-    Plain all = {0};
-    int64_t floats = 0;
+    return 1 + (state && !param->running ? def->states : 0);
+}
+
+enum { PREFIX_ROOM = sizeof WEIGHTS_STATE + 12 };
+
+static const char *name_of(const struct Place *place, char **room)
+{
+    const char *name = place->param->name;
+    if (place->state == WEIGHT)
+        return name;
+    char *text = *room;
+    *room += sprintf(text, WEIGHTS_STATE "%d/%s", place->state, name) + 1;
+    return text;
+}
+
+Plain plain_open(const pn_run *run, bool state)
+{
+    Plain plain = {0};
+    size_t floats = 0, letters = 0;
     for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++, all.count++)
-            floats += plain_floats(&run->stage[s].def->param[i]);
-    all.tensor = calloc((size_t)all.count + 1, sizeof *all.tensor);
-    all.values = calloc((size_t)floats + 1, sizeof *all.values);
-    if (!all.tensor || !all.values)
-        pn_fail(NULL, "out of memory: need %lld bytes for the weights", (long long)floats * 4);
-    float *at = all.values;
+        for (int i = 0; i < run->stage[s].def->nparams; i++) {
+            const pn_param *param = &run->stage[s].def->param[i];
+            int count = copies(run->stage[s].def, param, state);
+            plain.count += count;
+            floats += (size_t)(plain_floats(param) * count);
+            letters += (strlen(param->name) + PREFIX_ROOM) * (size_t)count;
+        }
+    plain.tensor = calloc((size_t)plain.count + 1, sizeof *plain.tensor);
+    plain.place = calloc((size_t)plain.count + 1, sizeof *plain.place);
+    plain.values = calloc(floats + 1, sizeof *plain.values);
+    plain.names = calloc(letters + 1, 1);
+    if (!plain.tensor || !plain.place || !plain.values || !plain.names)
+        pn_fail(NULL, "out of memory: need %zu bytes for the weights", floats * sizeof *plain.values);
+    float *at = plain.values;
+    char *room = plain.names;
     int t = 0;
     for (int s = 0; s < run->program->nstages; s++)
         for (int i = 0; i < run->stage[s].def->nparams; i++) {
             const pn_param *param = &run->stage[s].def->param[i];
-            all.tensor[t++] = (NamedTensor){param->name, param->rank, param->dim, at};
-            at += plain_floats(param);
+            for (int k = 0; k < copies(run->stage[s].def, param, state); k++, t++) {
+                plain.place[t] = (struct Place){s, param, k - 1};
+                plain.tensor[t] = (NamedTensor){name_of(&plain.place[t], &room), param->rank, param->dim, at};
+                at += plain_floats(param);
+            }
         }
-    return all;
+    return plain;
 }
 
-static void plain_close(Plain *all)
+void plain_close(Plain *plain)
 {
-    free(all->tensor);
-    free(all->values);
+    free(plain->tensor);
+    free(plain->place);
+    free(plain->values);
+    free(plain->names);
 }
 
-/* The version of this moment: 0 before the first step, the last one after the run. */
-static float *stored(const pn_stage *stage, const pn_param *param)
+static float *stored(const pn_stage *stage, const struct Place *place)
 {
-    return (param->running ? stage->def->running : stage_version(stage, stage->updates)) + param->offset;
+    const pn_stage_def *def = stage->def;
+    if (place->state != WEIGHT)
+        return def->state + place->state * def->weight_floats + place->param->offset;
+    return (place->param->running ? def->running : stage_version(stage, stage->updates)) + place->param->offset;
 }
 
-static void plain_to_stages(const pn_run *run, const Plain *all)
+void plain_from_stage(Plain *plain, const pn_stage *stage)
 {
-    int t = 0;
+    for (int t = 0; t < plain->count; t++)
+        if (plain->place[t].stage == stage->index)
+            pn_param_to_plain(plain->place[t].param, stored(stage, &plain->place[t]), plain->tensor[t].values);
+}
+
+void plain_to_stage(const Plain *plain, pn_stage *stage)
+{
+    for (int t = 0; t < plain->count; t++)
+        if (plain->place[t].stage == stage->index)
+            pn_param_from_plain(plain->place[t].param, plain->tensor[t].values, stored(stage, &plain->place[t]));
+}
+
+static void to_stages(const Plain *plain, pn_run *run)
+{
     for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++) {
-            const pn_param *param = &run->stage[s].def->param[i];
-            pn_param_from_plain(param, all->tensor[t++].values, stored(&run->stage[s], param));
-        }
+        plain_to_stage(plain, &run->stage[s]);
 }
 
 void weights_initial(pn_run *run)
 {
-    Plain all = plain_open(run);
-    int t = 0;
-    for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++)
-            pn_param_initial(&run->stage[s].def->param[i], run->seed, all.tensor[t++].values);
-    plain_to_stages(run, &all);
-    plain_close(&all);
+    Plain plain = plain_open(run, false);
+    for (int t = 0; t < plain.count; t++)
+        pn_param_initial(plain.place[t].param, run->seed, plain.tensor[t].values);
+    to_stages(&plain, run);
+    plain_close(&plain);
 }
 
-void weights_load(pn_run *run, const char *path)
+/* The message may be long: a line for each tensor that does not fit. */
+static void read_into(const Plain *plain, pn_run *run, const char *path, const char *ignored)
 {
-    Plain all = plain_open(run);
-    char *error = safetensors_read(path, all.tensor, all.count);
+    char *error = safetensors_read(path, plain->tensor, plain->count, ignored);
     if (error) {
         fflush(stdout);
         fprintf(stderr, "error: %s\n", error);
         exit(1);
     }
-    plain_to_stages(run, &all);
-    plain_close(&all);
+    to_stages(plain, run);
+}
+
+void weights_load(pn_run *run, const char *path)
+{
+    Plain plain = plain_open(run, false);
+    read_into(&plain, run, path, WEIGHTS_STATE);
+    plain_close(&plain);
+}
+
+void weights_resume(pn_run *run, const char *path)
+{
+    Plain plain = plain_open(run, true);
+    read_into(&plain, run, path, NULL);
+    plain_close(&plain);
 }
 
 char *weights_save(const pn_run *run, const char *path)
 {
-    Plain all = plain_open(run);
-    int t = 0;
+    Plain plain = plain_open(run, false);
     for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++) {
-            const pn_param *param = &run->stage[s].def->param[i];
-            pn_param_to_plain(param, stored(&run->stage[s], param), all.tensor[t++].values);
-        }
-    char *error = safetensors_write(path, all.tensor, all.count);
-    plain_close(&all);
+        plain_from_stage(&plain, &run->stage[s]);
+    char *error = safetensors_write(path, plain.tensor, plain.count, NULL, 0);
+    plain_close(&plain);
     return error;
 }

@@ -69,7 +69,7 @@ static void write_header(const char *header, size_t data)
 static char *read_ab(float a[6], float b[2])
 {
     const NamedTensor tensor[] = {{"a", 2, a_dim, a}, {"b", 1, b_dim, b}};
-    return safetensors_read(path, tensor, 2);
+    return safetensors_read(path, tensor, 2, NULL);
 }
 
 static char *read_any(void)
@@ -81,7 +81,7 @@ static char *read_any(void)
 static void write_ab(void)
 {
     const NamedTensor tensor[] = {{"b", 1, b_dim, b_value}, {"a", 2, a_dim, a_value}};
-    assert_ok(safetensors_write(path, tensor, 2));
+    assert_ok(safetensors_write(path, tensor, 2, NULL, 0));
 }
 
 static void round_trip(void **state)
@@ -198,11 +198,46 @@ static void other_types_and_places_are_told(void **state)
     assert_says(read_any(), "duplicate");
 }
 
+static void texts_about_the_tensors(void **state)
+{
+    (void)state;
+    static const Metadata written[] = {{"step", "120"}, {"data", "\"quoted\" \xc3\xa4"}};
+    const NamedTensor tensor[] = {{"b", 1, b_dim, b_value}, {"a", 2, a_dim, a_value}};
+    Metadata read[] = {{"data", NULL}, {"none", NULL}, {"step", NULL}, {"format", NULL}};
+    assert_ok(safetensors_write(path, tensor, 2, written, 2));
+    assert_ok(read_any());
+    assert_ok(safetensors_about(path, read, 4));
+    assert_string_equal(read[0].value, written[1].value);
+    assert_null(read[1].value);
+    assert_string_equal(read[2].value, "120");
+    assert_string_equal(read[3].value, "pt");
+    for (int i = 0; i < 4; i++)
+        free((char *)read[i].value);
+    write_bytes("nothing", 7);
+    assert_says(safetensors_about(path, read, 1), "no safetensors file");
+}
+
+static void tensors_may_be_ignored(void **state)
+{
+    (void)state;
+    float a[6] = {0}, b[2] = {0};
+    const NamedTensor tensor[] = {{"b", 1, b_dim, b}, {"a", 2, a_dim, a}};
+    float other[6] = {0};
+    const NamedTensor all[] = {
+        {"b", 1, b_dim, b_value}, {"a", 2, a_dim, a_value}, {"more/a", 2, a_dim, other}, {"mor", 1, b_dim, b_value}};
+    assert_ok(safetensors_write(path, all, 3, NULL, 0));
+    assert_ok(safetensors_read(path, tensor, 2, "more/"));
+    assert_memory_equal(a, a_value, sizeof a);
+    assert_says(safetensors_read(path, tensor, 2, NULL), "extra: more/a [2,3]");
+    assert_ok(safetensors_write(path, all, 4, NULL, 0));
+    assert_says(safetensors_read(path, tensor, 2, "more/"), "extra: mor [2]");
+}
+
 static void a_full_disk_is_told(void **state)
 {
     (void)state;
     const NamedTensor tensor[] = {{"a", 2, a_dim, a_value}};
-    assert_says(safetensors_write("/dev/full", tensor, 1), "cannot write /dev/full: No space left on device");
+    assert_says(safetensors_write("/dev/full", tensor, 1, NULL, 0), "cannot write /dev/full: No space left on device");
     struct stat status;
     assert_int_equal(stat("/dev/full", &status), 0);
     assert_true(S_ISCHR(status.st_mode)); /* not renamed over */
@@ -212,8 +247,8 @@ static void a_failed_write_keeps_the_old_file(void **state)
 {
     (void)state;
     const NamedTensor tensor[] = {{"a", 2, a_dim, a_value}};
-    assert_says(safetensors_write("/nowhere/at/all", tensor, 1), "cannot write /nowhere/at/all: No such file");
-    assert_says(safetensors_write(folder, tensor, 1), "Is a directory");
+    assert_says(safetensors_write("/nowhere/at/all", tensor, 1, NULL, 0), "cannot write /nowhere/at/all: No such file");
+    assert_says(safetensors_write(folder, tensor, 1, NULL, 0), "Is a directory");
     write_ab();
     assert_ok(read_any());
 }
@@ -227,6 +262,8 @@ int main(void)
         cmocka_unit_test(garbage_is_told),
         cmocka_unit_test(every_difference_is_named),
         cmocka_unit_test(other_types_and_places_are_told),
+        cmocka_unit_test(texts_about_the_tensors),
+        cmocka_unit_test(tensors_may_be_ignored),
         cmocka_unit_test(a_full_disk_is_told),
         cmocka_unit_test(a_failed_write_keeps_the_old_file),
     };
