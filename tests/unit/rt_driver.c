@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/checkpoint.h"
 #include "core/choices.h"
 #include "core/driver.h"
 #include "core/interrupt.h"
@@ -67,7 +68,7 @@ static void open_world(World *world, const pn_phase *phase, int nphases, int64_t
 
 static const char *run_world(World *world)
 {
-    int64_t updates = 0;
+    int64_t updates = world->stage.updates;
     while (driver_step(&world->stage))
         if (world->stage.updates != updates)
             note('U', updates = world->stage.updates);
@@ -191,6 +192,117 @@ static void interrupt_is_agreed(void **state)
     assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 T0 T1");
 }
 
+/* A run that goes on: behind its first minibatch, in the phase of that one, the warm-up done anew. */
+static void open_resumed(World *world, const pn_phase *phase, int nphases, int64_t first, int64_t steps,
+                         int64_t test_every)
+{
+    open_world(world, phase, nphases, steps, test_every);
+    world->run.first = first;
+    atomic_store(&world->run.begun, 2 * first);
+    driver_begin(&world->stage);
+}
+
+static void resumes_within_its_phase(void **state)
+{
+    (void)state;
+    static const pn_phase three[] = {{"stale", 3, false, &stale, two},
+                                     {"sequential", 2, false, &sequential, none},
+                                     {"stale", 0, false, &stale, two}};
+    World world;
+    open_resumed(&world, plain, 1, 2, 4, 0);
+    assert_string_equal(run_world(&world), "F2 B2 U3 F3 B3 U4 T0 T1");
+    open_resumed(&world, lagging, 1, 2, 6, 0);
+    assert_string_equal(run_world(&world), "F2 F3 F4 B2 U3 F5 B3 U4 B4 U5 B5 U6 T0 T1");
+    open_resumed(&world, hybrid, 2, 1, 5, 0);
+    assert_string_equal(run_world(&world), "F1 F2 B1 U2 B2 U3 F3 B3 U4 F4 B4 U5 T0 T1");
+    open_resumed(&world, hybrid, 2, 3, 5, 0); /* at the switch */
+    assert_string_equal(run_world(&world), "F3 B3 U4 F4 B4 U5 T0 T1");
+    open_resumed(&world, three, 3, 4, 7, 0);
+    assert_string_equal(run_world(&world), "F4 B4 U5 F5 F6 B5 U6 B6 U7 T0 T1");
+    open_resumed(&world, three, 3, 6, 7, 0);
+    assert_string_equal(run_world(&world), "F6 B6 U7 T0 T1");
+}
+
+static void resumes_without_repeating_a_test(void **state)
+{
+    (void)state;
+    World world;
+    open_resumed(&world, plain, 1, 2, 4, 2);
+    assert_string_equal(run_world(&world), "F2 B2 U3 F3 B3 U4 T0 T1");
+    open_resumed(&world, plain, 1, 4, 4, 2); /* nothing is left but a test */
+    assert_string_equal(run_world(&world), "T0 T1");
+    open_resumed(&world, plain, 1, 4, 0, 0);
+    assert_string_equal(run_world(&world), "T0 T1");
+}
+
+static void count_forwards(int *seen)
+{
+    for (const char *at = trace; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (*at == 'F')
+            seen[strtol(at + 1, NULL, 10)]++;
+    }
+}
+
+/* Interrupted after any number of steps and resumed: every minibatch is done once. */
+static void no_minibatch_is_lost_or_repeated(void **state)
+{
+    (void)state;
+    static const struct {
+        const pn_phase *phase;
+        int nphases;
+    } schedule[] = {{plain, 1}, {lagging, 1}, {hybrid, 2}};
+    enum { MINIBATCHES = 9 };
+    for (int k = 0; k < PN_COUNT(schedule); k++)
+        for (int stop = 0; stop < 4 * MINIBATCHES; stop++) {
+            int seen[MINIBATCHES] = {0};
+            World world;
+            open_world(&world, schedule[k].phase, schedule[k].nphases, MINIBATCHES, 0);
+            for (int i = 0; i < stop && driver_step(&world.stage); i++)
+                ;
+            interrupt_close(&world.run);
+            run_world(&world);
+            int64_t done = world.stage.updates;
+            assert_true(done == world.stage.forwards && done == interrupt_steps(&world.run));
+            count_forwards(seen);
+            open_resumed(&world, schedule[k].phase, schedule[k].nphases, done, MINIBATCHES, 0);
+            run_world(&world);
+            assert_int_equal(world.stage.updates, MINIBATCHES);
+            count_forwards(seen);
+            for (int n = 0; n < MINIBATCHES; n++)
+                if (seen[n] != 1)
+                    fail_msg("schedule %d, stopped at %d: minibatch %d was done %d times", k, (int)done, n, seen[n]);
+        }
+}
+
+/* Behind their update and its test, whatever is in flight; not again where a run goes on. */
+static void checkpoints_follow_their_update(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, lagging, 1, 5, 2);
+    world.run.checkpoint_every = 2;
+    checkpoint_open(&world.run, "/dev/null", 2);
+    int64_t saved[8], count = 0, tests = 0;
+    for (;;) {
+        Step step = driver_next(&world.stage);
+        if (step.action == ACTION_CHECKPOINT) {
+            assert_true(step.n == world.stage.updates && step.n % 2 == 0);
+            assert_int_equal(tests, step.n); /* two batches a test */
+            saved[count++] = step.n;
+        }
+        tests += step.action == ACTION_TEST;
+        if (!driver_step(&world.stage))
+            break;
+    }
+    assert_int_equal(count, 2);
+    assert_true(saved[0] == 2 && saved[1] == 4);
+    assert_string_equal(trace, "F0 F1 F2 B0 F3 B1 T0 T1 F4 B2 B3 T0 T1 B4 T0 T1");
+    open_resumed(&world, plain, 1, 4, 5, 0);
+    world.run.checkpoint_every = 2;
+    assert_string_equal(run_world(&world), "F4 B4 U5 T0 T1");
+}
+
 static void staleness_beyond_the_compiled_one_is_caught(void **state)
 {
     (void)state;
@@ -229,6 +341,10 @@ int main(void)
         cmocka_unit_test(next_is_the_same_until_done),
         cmocka_unit_test(interrupt_drains),
         cmocka_unit_test(interrupt_is_agreed),
+        cmocka_unit_test(resumes_within_its_phase),
+        cmocka_unit_test(resumes_without_repeating_a_test),
+        cmocka_unit_test(no_minibatch_is_lost_or_repeated),
+        cmocka_unit_test(checkpoints_follow_their_update),
         cmocka_unit_test(staleness_beyond_the_compiled_one_is_caught),
         cmocka_unit_test(ring_overflow_is_caught),
     };

@@ -33,7 +33,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const name[] = {"out", "err", "a", "b", "c", "m", "r"};
+    static const char *const name[] = {"out", "err", "a", "b", "c", "d", "m", "r"};
     for (int i = 0; i < PN_COUNT(name); i++)
         unlink(in_folder(name[i]));
     return rmdir(folder); /* fails if another file is left over */
@@ -111,6 +111,21 @@ static bool same_files(const char *a, const char *b)
     return m == n && memcmp(x, y, m) == 0;
 }
 
+/* What a safetensors file says of itself. */
+static json_t *about(const char *name)
+{
+    static char bytes[1 << 14];
+    uint64_t length;
+    slurp(name, bytes, sizeof bytes);
+    memcpy(&length, bytes, 8);
+    assert_true(length < sizeof bytes - 8);
+    json_t *header = json_loadb(bytes + 8, length, 0, NULL);
+    json_t *texts = json_incref(json_object_get(header, "__metadata__"));
+    json_decref(header);
+    assert_non_null(texts);
+    return texts;
+}
+
 static void usage_errors(void **state)
 {
     (void)state;
@@ -132,6 +147,8 @@ static void usage_errors(void **state)
         {"--transport thread", "unknown transport 'thread'; did you mean 'threads'?"},
         {"--quiet=1", "--quiet takes no value"},
         {"--steps 1 --epochs 1", "give one"},
+        {"--load @/a --resume @/b", "give one"},
+        {"--checkpoint-every 5", "--checkpoint-every wants --checkpoint FILE"},
     };
     for (int i = 0; i < PN_COUNT(wrong); i++) {
         assert_code(run(wrong[i].line), 2);
@@ -246,6 +263,110 @@ static void metrics_and_report(void **state)
     assert_has(err, "/dev/full is not complete");
 }
 
+/* The toy's warm-ups are 4, 2, 0: after update m of a longer run its weights are those of a run of m steps, since what
+ * is in flight reads weights only. */
+static void checkpoints_are_of_their_step(void **state)
+{
+    (void)state;
+    static const char *const by[] = {"serial", "threads"};
+    char line[256];
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "--transport %s --steps 25 --checkpoint @/a --save @/c", by[i % 2]);
+        assert_code(run(line), 0);
+        assert_has(out, "wrote the checkpoint of step 25 to ");
+        /* the file of step 25, the last but for the end, is what --checkpoint-every leaves when the end cannot write */
+        fail_stage = i < 2 ? 0 : 2;
+        fail_at = 33;
+        snprintf(line, sizeof line, "--transport %s --steps 60 --checkpoint @/b --checkpoint-every 5", by[i % 2]);
+        assert_code(run(line), 1);
+        fail_stage = -1;
+        snprintf(line, sizeof line, "--steps 0 --load @/b --save @/m");
+        assert_code(run(line), 0);
+        json_t *texts = about("b");
+        int step = atoi(json_string_value(json_object_get(texts, "step")));
+        json_decref(texts);
+        assert_true(step % 5 == 0 && step >= 25 && step <= 30);
+        if (step == 25) {
+            assert_true(same_files("a", "b"));
+            assert_true(same_files("c", "m"));
+        }
+    }
+}
+
+static void a_run_goes_on(void **state)
+{
+    (void)state;
+    assert_code(run("--steps 60 --checkpoint @/a --save @/c --metrics @/m --eval-every 10"), 0);
+    assert_code(run("--steps 30 --checkpoint @/b --metrics @/r --eval-every 10"), 0);
+    assert_code(run("--resume @/b --steps 60 --transport serial --checkpoint @/a --save @/c"), 0);
+    assert_has(out, "goes on after step 30");
+    assert_code(run("--resume @/b --steps 60 --checkpoint-every 1 --checkpoint @/b --save @/d"), 0);
+    assert_true(same_files("a", "b"));
+    assert_true(same_files("c", "d"));
+    assert_code(run("--resume @/b --steps 60 --save @/d"), 0); /* nothing is left to do */
+    assert_true(same_files("c", "d"));
+    assert_code(run("--load @/b --steps 0 --save @/d"), 0);
+    assert_true(same_files("c", "d"));
+    assert_code(run("--resume @/b --steps 70 --report @/d"), 0);
+    json_t *report = json_load_file(in_folder("d"), 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(report, "steps")), 70);
+    assert_int_equal(json_integer_value(json_object_get(report, "first_step")), 60);
+    assert_int_equal(json_integer_value(json_object_get(report, "traffic_bytes")), 4 * VALUES * sizeof(float));
+    json_decref(report);
+}
+
+/* Metrics go on behind the step: each step once, whatever the file held beyond. */
+static void metrics_go_on(void **state)
+{
+    (void)state;
+    assert_code(run("--steps 30 --checkpoint @/a"), 0);
+    assert_code(run("--steps 47 --metrics @/m --eval-every 10"), 0);
+    FILE *file = fopen(in_folder("m"), "a");
+    assert_true(file && fputs("{\"step\": 4", file) >= 0 && fclose(file) == 0); /* torn */
+    assert_code(run("--resume @/a --steps 60 --metrics @/m --eval-every 10"), 0);
+    assert_non_null(file = fopen(in_folder("m"), "r"));
+    char line[1024];
+    int last = 0, tests = 0, intervals = 0;
+    while (fgets(line, sizeof line, file)) {
+        json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(object);
+        int step = (int)json_integer_value(json_object_get(object, "step"));
+        bool test = json_object_get(object, "test_loss") != NULL;
+        assert_true(step >= last);
+        last = step;
+        tests += test;
+        intervals += !test;
+        json_decref(object);
+    }
+    fclose(file);
+    assert_int_equal(last, 60);
+    assert_int_equal(tests, 6);
+    assert_int_equal(intervals, 30); /* of two steps */
+}
+
+static void only_its_own_checkpoints(void **state)
+{
+    (void)state;
+    assert_code(run("--steps 10 --checkpoint @/a --save @/b"), 0);
+    assert_code(run("--resume @/b"), 1);
+    assert_has(err, "is no checkpoint: it says nothing of its step");
+    assert_code(run("--resume @/none"), 1);
+    assert_has(err, "/none: No such file");
+    assert_code(run("--resume @/a --seed 2"), 1);
+    assert_has(err, "was written by a run with seed 1, not 2");
+    assert_code(run("--resume @/a --data digits:x"), 1);
+    assert_code(run("--steps 10 --seed 3 --checkpoint @/c"), 0);
+    assert_code(run("--resume @/c --steps 20"), 0); /* its seed goes on */
+    assert_has(out, "seed 3");
+    assert_code(run("--steps 5 --checkpoint /dev/full"), 1);
+    assert_has(err, "cannot write /dev/full: No space left on device");
+    assert_has(out, "\ntest accuracy ");
+    assert_code(run("--steps 5 --checkpoint-every 2 --checkpoint /dev/full"), 1);
+    assert_has(err, "warning: checkpoint of step 2: cannot write /dev/full: No space left on device; training goes on");
+    assert_code(run("--steps 5 --checkpoint @/no/where"), 1);
+    assert_string_equal(out, "");
+}
+
 static void interrupt_saves(void **state)
 {
     (void)state;
@@ -280,6 +401,10 @@ int main(void)
         cmocka_unit_test(transports_seeds_and_tests),
         cmocka_unit_test(save_load_test_only),
         cmocka_unit_test(metrics_and_report),
+        cmocka_unit_test(checkpoints_are_of_their_step),
+        cmocka_unit_test(a_run_goes_on),
+        cmocka_unit_test(metrics_go_on),
+        cmocka_unit_test(only_its_own_checkpoints),
         cmocka_unit_test(interrupt_saves),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -32,7 +32,8 @@ static int staleness[STAGES];
 static pn_phase phase[1];
 
 /* What a test may break on purpose. */
-static int fail_stage = -1;       /* this stage fails in the forward of minibatch 5 */
+static int fail_stage = -1; /* this stage fails in the forward of minibatch fail_at */
+static int fail_at = 5;
 static int skip_minibatch = -1;   /* stage 0 gives the next number in place of this one */
 static int slow_microseconds = 0; /* the most that a step dawdles */
 
@@ -99,7 +100,7 @@ static void toy_forward(pn_stage *stage, int64_t n)
     int s = stage->index;
     float *x = saved[s][n % RING];
     dawdle();
-    if (s == fail_stage && n == 5)
+    if (s == fail_stage && n == fail_at)
         pn_fail(stage, "it was told to");
     if (s == 0) {
         pn_input(stage, n, 0, image);
