@@ -26,6 +26,8 @@ RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
 PACKAGES := gcc clang make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc
+# Optional, for pictures: `make deps PICTURES=` leaves them out.
+PICTURES  ?= graphviz gnuplot-nox
 
 # ---- sources: one wildcard a room ----
 compiler_c := $(filter-out compiler/main.c,$(wildcard compiler/*.c compiler/ops/*.c compiler/schedules/*.c compiler/targets/*.c))
@@ -108,7 +110,7 @@ $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/lib/libpnetc.a
 
 # ---- what people type ----
 deps: ## install the Debian packages that building and testing need (a no-op when they are there)
-	$(Q)missing=$$(for p in $(PACKAGES); do \
+	$(Q)missing=$$(for p in $(PACKAGES) $(PICTURES); do \
 	    dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || printf '%s ' $$p; done); \
 	if [ -z "$$missing" ]; then echo "deps: all packages are installed"; else \
 	    echo "deps: installing $$missing"; \
@@ -135,7 +137,7 @@ bench: all ## what bench/ holds and how to run it
 	$(Q)cat bench/README.md
 
 bless: all ## accept the present output as goldens: look at the diff before you commit
-	$(Q)BLESS=1 B=$(B) prove -e '' tests/bad.t tests/dump.t tests/format.t tests/generated.t
+	$(Q)BLESS=1 B=$(B) prove -e '' tests/bad.t tests/draw.t tests/dump.t tests/format.t tests/generated.t
 	$(Q)git --no-pager diff --stat
 
 install: all ## install to $(DESTDIR)$(PREFIX)

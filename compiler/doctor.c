@@ -30,15 +30,19 @@ static void missing(Doctor *d, bool needed, const char *thing, const char *purpo
     d->broken |= needed;
 }
 
-/* The first line of `file --version`. */
+/* The first line of `file --version`, or of `file -V`. */
 static const char *version_of(Doctor *d, const char *file)
 {
-    char *argv[] = {arena_printf(d->arena, "%s", file), "--version", NULL};
-    Text said = text_new(d->arena);
-    if (run_captured(argv, &said, NULL))
-        return "does not tell its version";
-    const char *start = said.data + strspn(said.data, "\n");
-    return arena_text(d->arena, start, strcspn(start, "\n"));
+    static const char *const options[] = {"--version", "-V"};
+    for (int i = 0; i < COUNT(options); i++) {
+        char *argv[] = {arena_printf(d->arena, "%s", file), arena_printf(d->arena, "%s", options[i]), NULL};
+        Text said = text_new(d->arena);
+        if (run_captured(argv, &said, NULL))
+            continue;
+        const char *start = said.data + strspn(said.data, "\n");
+        return arena_text(d->arena, start, strcspn(start, "\n"));
+    }
+    return "does not tell its version";
 }
 
 static void tool(Doctor *d, bool needed, const char *name, const char *purpose, const char *package)
@@ -160,6 +164,8 @@ int doctor(const char *self, FILE *out)
     library(&d, true, "zlib", "zlib.h", zlib, COUNT(zlib), "reads compressed data", "zlib1g-dev");
     library(&d, true, "jansson", "jansson.h", jansson, COUNT(jansson), "metrics and checkpoints", "libjansson-dev");
     targets(&d);
+    tool(&d, false, "dot", "pnetc draw --format=svg", "graphviz");
+    tool(&d, false, "gnuplot", "pnetc plot", "gnuplot-nox");
     tool(&d, false, "prove", "runs the tests of pnetc itself", "perl");
     tool(&d, false, "clang-format", "checks the sources of pnetc itself", "clang-format");
     fprintf(out, "\n%s\n",

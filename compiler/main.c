@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "draw.h"
 #include "emit.h"
 #include "options.h"
 #include "report.h"
@@ -153,6 +154,58 @@ static int build_or_run(Session *s)
     return finish_output(status);
 }
 
+/* A picture to -o or to standard output. */
+static int deliver(Session *s, const Text *picture)
+{
+    const char *path = s->options.out;
+    if (!path) {
+        fwrite(picture->data, 1, picture->length, stdout);
+        return finish_output(0);
+    }
+    s->diags = diags_new(s->arena, &s->sources);
+    const bool written = write_text(s->arena, s->diags, path, picture->data, picture->length);
+    return errors(s) || !written ? 1 : 0;
+}
+
+static int draw(Session *s)
+{
+    const Options *o = &s->options;
+    const bool timeline = o->what && !strcmp(o->what, "schedule");
+    const char *ending = o->out ? strrchr(o->out, '.') : NULL;
+    const char *format = o->format ? o->format : timeline || (ending && !strcmp(ending, ".svg")) ? "svg" : "dot";
+    if (timeline && strcmp(format, "svg")) {
+        fprintf(stderr, "pnetc: a schedule is drawn as SVG only, not as --format=%s\n", format);
+        return 2;
+    }
+    if (!timeline && (o->time || o->minibatches)) {
+        fprintf(stderr, "pnetc: --time and --minibatches are for --what=schedule\n");
+        return 2;
+    }
+    Text picture = text_new(s->arena), dot = text_new(s->arena);
+    const Plan *plan = compile(s, &dot);
+    if (errors(s) || !plan)
+        return 1;
+    s->diags = diags_new(s->arena, &s->sources);
+    if (timeline)
+        draw_schedule(plan->sched, o->time && !strcmp(o->time, "macs") ? TIME_MACS : TIME_UNIT, o->minibatches,
+                      &picture);
+    else
+        draw_network(plan, &dot);
+    if (!timeline && !strcmp(format, "svg"))
+        draw_by_graphviz(s->arena, s->diags, &dot, &picture);
+    return errors(s) ? 1 : deliver(s, timeline || !strcmp(format, "svg") ? &picture : &dot);
+}
+
+static int plot(Session *s)
+{
+    const Options *o = &s->options;
+    Text script = text_new(s->arena), picture = text_new(s->arena);
+    const bool good = plot_script(s->arena, s->diags, &s->sources, o->file, o->nfiles, o->x ? o->x : "step",
+                                  o->smooth ? o->smooth : 1, &script) &&
+                      draw_by_gnuplot(s->arena, s->diags, &script, &picture);
+    return errors(s) || !good ? 1 : deliver(s, &picture);
+}
+
 static int fmt(Session *s)
 {
     int status = 0;
@@ -231,6 +284,12 @@ int main(int argc, char **argv)
         break;
     case COMMAND_LIST:
         status = list(&s);
+        break;
+    case COMMAND_DRAW:
+        status = draw(&s);
+        break;
+    case COMMAND_PLOT:
+        status = plot(&s);
         break;
     case COMMAND_FLAGS:
         flags_print(s.self, s.options.libs ? s.options.libs : "cflags", stdout);

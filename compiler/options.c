@@ -2,10 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "options.h"
 
 enum {
     O_OUT,
+    O_FILE,
     O_TARGET,
     O_NETWORK,
     O_DUMP,
@@ -17,6 +19,12 @@ enum {
     O_SET,
     O_CFLAGS,
     O_LIBS,
+    O_WHAT,
+    O_FORMAT,
+    O_TIME,
+    O_MINIBATCHES,
+    O_X,
+    O_SMOOTH,
     O_QUIET,
     O_HELP,
     O_VERSION,
@@ -24,10 +32,12 @@ enum {
 };
 
 typedef struct {
-    const char *name, *short_name, *value, *doc; /* value NULL: a flag */
+    const char *name, *short_name, *value, *doc; /* value NULL: a flag; "a|b": one of these words */
+    int most;                                    /* > 0: the value is a number from 1 to this */
 } OptionDef;
 static const OptionDef option_table[O_COUNT] = {
     [O_OUT] = {"--output", "-o", "DIR", "the folder to write"},
+    [O_FILE] = {"--output", "-o", "OUT", "the file to write (default: standard output)"},
     [O_TARGET] = {"--target", NULL, "TARGET", "cpu (oneDNN, the default) or ref (naive C, no library)"},
     [O_NETWORK] = {"--network", NULL, "NAME", "which network of the file (default: the last)"},
     [O_DUMP] = {"--dump", NULL, "IR", "print an inner form instead: ast, graph, pipe, sched or plan"},
@@ -39,6 +49,12 @@ static const OptionDef option_table[O_COUNT] = {
     [O_SET] = {"--set", NULL, "BLOCK.KEY=VALUE", "set or replace a setting, as --set train.batch=64"},
     [O_CFLAGS] = {"--cflags", NULL, NULL, "compiler flags for generated code"},
     [O_LIBS] = {"--libs", NULL, "TARGET", "linker flags for generated code of a target"},
+    [O_WHAT] = {"--what", NULL, "network|schedule", "what to draw (default: network)"},
+    [O_FORMAT] = {"--format", NULL, "dot|svg", "DOT text or SVG (default: svg for OUT.svg and schedules, else dot)"},
+    [O_TIME] = {"--time", NULL, "unit|macs", "schedule: a step takes a unit (default), or as long as its FLOPs"},
+    [O_MINIBATCHES] = {"--minibatches", NULL, "N", "schedule: how many of each phase to draw", DRAW_MOST_MINIBATCHES},
+    [O_X] = {"--x", NULL, "step|epoch|seconds", "what runs along the x axis (default: step)"},
+    [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)", 1000},
     [O_QUIET] = {"--quiet", "-q", NULL, "say nothing but errors and results"},
     [O_HELP] = {"--help", "-h", NULL, "this text"},
     [O_VERSION] = {"--version", NULL, NULL, "the version"},
@@ -64,6 +80,10 @@ static const CommandDef command_table[COMMAND_COUNT] = {
     [COMMAND_EXPLAIN] = {"explain", "[CODE]", "what a diagnostic code means, with an example", 0, 1, 0},
     [COMMAND_DOCTOR] = {"doctor", "", "what this machine has for building programs", 0, 0, 0},
     [COMMAND_LIST] = {"list", "ops|schedules|targets|data", "what the language can name", 1, 1, 0},
+    [COMMAND_DRAW] = {"draw", "FILE", "draw the network or its schedule in space and time", 1, 1,
+                      COMPILE | BIT(O_FILE) | BIT(O_WHAT) | BIT(O_FORMAT) | BIT(O_TIME) | BIT(O_MINIBATCHES)},
+    [COMMAND_PLOT] = {"plot", "[NAME=]METRICS...", "draw loss and accuracy of runs from their --metrics files", 1, -1,
+                      BIT(O_FILE) | BIT(O_X) | BIT(O_SMOOTH)},
     [COMMAND_FLAGS] = {"flags", "", "compiler and linker flags, for generated Makefiles", 0, 0,
                        BIT(O_CFLAGS) | BIT(O_LIBS)},
 };
@@ -73,7 +93,7 @@ static void print_option(FILE *out, const OptionDef *o)
     char left[64];
     snprintf(left, sizeof left, "%s%s%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "", o->name,
              o->value ? (o->name[1] == '-' ? "=" : " ") : "", o->value ? o->value : "");
-    fprintf(out, "  %-24s  %s\n", left, o->doc);
+    fprintf(out, "  %-26s  %s\n", left, o->doc);
 }
 
 static void help(FILE *out)
@@ -163,10 +183,27 @@ static int find_option(const CommandDef *c, const char *word, const char **value
     usage(c, "unknown option '%s'", word);
 }
 
+/* The value is one of the words or in the range of its option. */
+static void check_value(const CommandDef *c, const OptionDef *o, const char *value)
+{
+    char *end;
+    const long number = o->most ? strtol(value, &end, 10) : 0;
+    if (o->most && (*end || end == value || number < 1 || number > o->most))
+        usage(c, "%s wants a number from 1 to %d, not '%s'", o->name, o->most, value);
+    if (!strchr(o->value, '|'))
+        return;
+    const size_t length = strlen(value);
+    for (const char *word = o->value; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL)
+        if (strcspn(word, "|") == length && !strncmp(word, value, length))
+            return;
+    usage(c, "%s wants %s, not '%s'", o->name, o->value, value);
+}
+
 static void set_option(Options *o, const CommandDef *c, int option, const char *value)
 {
     switch (option) {
     case O_OUT:
+    case O_FILE:
         o->out = value;
         break;
     case O_TARGET:
@@ -192,6 +229,24 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
         break;
     case O_QUIET:
         o->quiet = true;
+        break;
+    case O_WHAT:
+        o->what = value;
+        break;
+    case O_FORMAT:
+        o->format = value;
+        break;
+    case O_TIME:
+        o->time = value;
+        break;
+    case O_X:
+        o->x = value;
+        break;
+    case O_MINIBATCHES:
+        o->minibatches = atoi(value);
+        break;
+    case O_SMOOTH:
+        o->smooth = atoi(value);
         break;
     case O_CFLAGS:
         o->cflags = "";
@@ -262,6 +317,8 @@ Options options_read(Arena *arena, int argc, char **argv)
                     usage(c, "%s wants a value: %s", option_table[option].name, option_table[option].value);
                 value = argv[++i];
             }
+            if (value)
+                check_value(c, &option_table[option], value);
             set_option(&o, c, option, value);
         }
     }

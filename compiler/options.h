@@ -7,8 +7,18 @@
 #include "settings.h"
 
 typedef enum {
-    COMMAND_CHECK, COMMAND_PLAN, COMMAND_BUILD, COMMAND_RUN, COMMAND_FMT, COMMAND_EXPLAIN, COMMAND_DOCTOR, COMMAND_LIST,
-    COMMAND_FLAGS, COMMAND_COUNT
+    COMMAND_CHECK,
+    COMMAND_PLAN,
+    COMMAND_BUILD,
+    COMMAND_RUN,
+    COMMAND_FMT,
+    COMMAND_EXPLAIN,
+    COMMAND_DOCTOR,
+    COMMAND_LIST,
+    COMMAND_DRAW,
+    COMMAND_PLOT,
+    COMMAND_FLAGS,
+    COMMAND_COUNT
 } Command;
 
 typedef struct {
@@ -20,8 +30,10 @@ typedef struct {
     const char *network; /* --network; NULL: the last of the file */
     const char *dump;    /* --dump; NULL: none */
     bool json, emit_only, check, quiet, write;
-    const char *cflags, *libs; /* flags: --cflags, --libs=TARGET */
-    const char **define; /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
+    const char *what, *format, *time, *x; /* draw, plot: checked words; NULL: not given */
+    int minibatches, smooth;              /* draw, plot; 0: not given */
+    const char *cflags, *libs;            /* flags: --cflags, --libs=TARGET */
+    const char **define;                  /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
     bool *define_is_set;
     int ndefines;
     char **program; /* run: what follows --, NULL-terminated */

@@ -33,6 +33,6 @@ done
 
 mandoc -T lint -W warning compiler/man/pnetc.1 grammar/pnet.5
 result $? "manual pages: mandoc"
-BLESS='' B=$B prove -Q -e '' tests/bad.t tests/dump.t tests/format.t tests/generated.t
+BLESS='' B=$B prove -Q -e '' tests/bad.t tests/draw.t tests/dump.t tests/format.t tests/generated.t
 result $? "goldens"
 exit $failed

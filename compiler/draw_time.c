@@ -1,0 +1,184 @@
+/* draw_time.c: when each step of a short run happens in ideal time. See draw.h.
+ *
+ * Stages do their steps in a fixed order and registers are bounded queues, so the times do not depend on the order in
+ * which this file looks at stages (see prove.c). Time: stages x steps. */
+#include "draw.h"
+
+typedef struct {
+    const Sched *sched;
+    DrawTime time;
+    Step **step;
+    int *count, *at;
+    double *free;                 /* per stage: when its last step ended */
+    double **forward, **backward; /* per stage and minibatch: when it ended; -1: not yet */
+    double unit;
+} Simulation;
+
+static double duration(const Simulation *s, int stage, StepKind kind)
+{
+    const Cost *cost = &s->sched->pipe->stage[stage].cost;
+    if (s->time == TIME_UNIT)
+        return 1;
+    return (kind == STEP_FORWARD ? cost->forward : cost->backward_data + cost->backward_weights) / s->unit;
+}
+
+/* Raises *begin to `end`; false when that is not known yet. */
+static bool after(double end, double *begin)
+{
+    if (end > *begin)
+        *begin = end;
+    return end >= 0;
+}
+
+/* When the next step of a stage can begin; false: what it waits for has no time yet. */
+static bool can_begin(const Simulation *s, int stage, Step step, double *begin)
+{
+    const Pipe *pipe = s->sched->pipe;
+    const int64_t m = step.minibatch;
+    bool known = true;
+    *begin = s->free[stage];
+    for (int i = 0; i < pipe->nedges; i++) {
+        const Edge *edge = &pipe->edge[i];
+        if (step.kind == STEP_FORWARD && edge->from + 1 == stage)
+            known &= after(s->forward[stage - 1][m], begin);
+        if (step.kind == STEP_BACKWARD && edge->from == stage && edge->gradient)
+            known &= after(s->backward[stage + 1][m], begin);
+        const int64_t slot = m - s->sched->forward_slots[i], back = m - s->sched->gradient_slots[i];
+        if (step.kind == STEP_FORWARD && edge->from == stage && slot >= 0)
+            known &= after((edge->kept_consumer ? s->backward : s->forward)[stage + 1][slot], begin);
+        if (step.kind == STEP_BACKWARD && edge->from + 1 == stage && edge->gradient && back >= 0)
+            known &= after(s->backward[stage - 1][back], begin);
+    }
+    return known;
+}
+
+/* The phases with as few minibatches as the picture shows. */
+static Sched shortened(Arena *arena, const Sched *sched, int minibatches, int64_t *shown)
+{
+    enum { STEADY = 4 }; /* minibatches besides those that fill the pipe and see it filled */
+    Sched result = *sched;
+    result.phase = arena_alloc(arena, sizeof(Phase) * (size_t)sched->nphases);
+    for (int p = 0; p < sched->nphases; p++) {
+        PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
+        *choice = *sched->phase[p].choice;
+        int warmup = 0;
+        for (int i = 0; i < sched->pipe->nstages; i++)
+            warmup = sched->phase[p].stage[i].warmup > warmup ? sched->phase[p].stage[i].warmup : warmup;
+        shown[p] = minibatches ? minibatches : 2 * warmup + STEADY;
+        if (choice->minibatches > 0 && choice->minibatches < shown[p])
+            shown[p] = choice->minibatches;
+        choice->minibatches = shown[p];
+        result.phase[p] = sched->phase[p];
+        result.phase[p].choice = choice;
+    }
+    return result;
+}
+
+/* The phase of a step, and whether it fills or drains the pipe. */
+static void place_in_phase(const Sched *sched, const int64_t *shown, DrawStep *step)
+{
+    int64_t first = 0; /* minibatch of the phase */
+    int p = 0;
+    while (p + 1 < sched->nphases && step->minibatch >= first + shown[p])
+        first += shown[p++];
+    const int64_t ordinal = step->minibatch - first, warmup = sched->phase[p].stage[step->stage].warmup;
+    step->phase = p;
+    step->span = SPAN_STEADY;
+    if (step->kind == STEP_FORWARD && ordinal < warmup)
+        step->span = SPAN_WARMUP;
+    if (step->kind == STEP_BACKWARD && ordinal >= shown[p] - warmup)
+        step->span = SPAN_DRAIN;
+}
+
+/* Which weights a step reads, after `updates` updates of its stage. `forward` has the version of each forward. */
+static void read_weights(const Sched *sched, int64_t updates, int64_t *forward, DrawStep *step)
+{
+    step->version = updates;
+    if (step->kind == STEP_FORWARD) {
+        forward[step->minibatch] = updates;
+        return;
+    }
+    step->age = updates - forward[step->minibatch];
+    if (sched->phase[step->phase].choice->rule->backward_reads_own)
+        step->version = forward[step->minibatch];
+}
+
+static double slowest_turn(const Pipe *pipe)
+{
+    double most = 0;
+    for (int i = 0; i < pipe->nstages; i++) {
+        const Cost *cost = &pipe->stage[i].cost;
+        const double flops = cost->forward + cost->backward_data + cost->backward_weights;
+        most = flops > most ? flops : most;
+    }
+    return most;
+}
+
+DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatches)
+{
+    const size_t nstages = (size_t)sched->pipe->nstages;
+    DrawRun run = {.shown = arena_alloc(arena, sizeof(int64_t) * (size_t)sched->nphases)};
+    const Sched shown = shortened(arena, sched, minibatches, run.shown);
+    for (int p = 0; p < sched->nphases; p++)
+        run.minibatches += run.shown[p];
+
+    const double turn = slowest_turn(sched->pipe);
+    Simulation s = {
+        .sched = sched,
+        .time = turn > 0 ? time : TIME_UNIT,
+        .unit = turn / 2,
+        .step = arena_alloc(arena, sizeof(Step *) * nstages),
+        .count = arena_alloc(arena, sizeof(int) * nstages),
+        .at = arena_alloc(arena, sizeof(int) * nstages),
+        .free = arena_alloc(arena, sizeof(double) * nstages),
+        .forward = arena_alloc(arena, sizeof(double *) * nstages),
+        .backward = arena_alloc(arena, sizeof(double *) * nstages),
+    };
+    run.unit_flops = s.unit * (double)sched->pipe->graph->batch;
+    VEC(DrawStep) *drawn = arena_alloc(arena, sizeof *drawn * nstages);
+    int64_t *updates = arena_alloc(arena, sizeof *updates * nstages);
+    int64_t **version = arena_alloc(arena, sizeof *version * nstages);
+    for (int i = 0; i < sched->pipe->nstages; i++) {
+        s.step[i] = sched_steps(arena, &shown, i, run.minibatches, &s.count[i]);
+        s.forward[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
+        s.backward[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
+        version[i] = arena_alloc(arena, sizeof(int64_t) * (size_t)run.minibatches);
+        for (int64_t m = 0; m < run.minibatches; m++)
+            s.forward[i][m] = s.backward[i][m] = -1;
+    }
+
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < sched->pipe->nstages; i++) {
+            double begin;
+            while (s.at[i] < s.count[i] && can_begin(&s, i, s.step[i][s.at[i]], &begin)) {
+                const Step next = s.step[i][s.at[i]++];
+                moved = true;
+                updates[i] += next.kind == STEP_UPDATE;
+                if (next.kind != STEP_FORWARD && next.kind != STEP_BACKWARD)
+                    continue;
+                DrawStep step = {.kind = next.kind, .stage = i, .minibatch = next.minibatch, .begin = begin};
+                step.end = s.free[i] = begin + duration(&s, i, step.kind);
+                (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.minibatch] = step.end;
+                place_in_phase(sched, run.shown, &step);
+                read_weights(sched, updates[i], version[i], &step);
+                *vec_push(arena, &drawn[i]) = step;
+            }
+        }
+    }
+
+    VEC(DrawStep) all = {0};
+    for (int i = 0; i < sched->pipe->nstages; i++) {
+        if (s.at[i] < s.count[i])
+            ICE("draw: stage %d cannot go on", i); /* sched.c has proved that it can */
+        for (int k = 0; k < drawn[i].count; k++) {
+            const DrawStep *step = &drawn[i].at[k];
+            *vec_push(arena, &all) = *step;
+            run.end = step->end > run.end ? step->end : run.end;
+            run.busy += step->end - step->begin;
+        }
+    }
+    run.step = all.at;
+    run.nsteps = all.count;
+    return run;
+}
