@@ -36,7 +36,7 @@ for line in sys.stdin.read().split("\0"):
 mapfile -t commands < <("$PNETC" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 named pnetc.1 commands "${commands[@]}"
 mapfile -t options < <(for command in "${commands[@]}"; do
-    "$PNETC" "$command" --help | sed -n 's/^ *\(-[-a-zA-Z, ]*\)[ =].*/\1/p' | tr -s ', ' '\n\n' | grep '^-'
+    "$PNETC" "$command" --help | sed -n 's/^ *\(-[-a-zA-Z, ]*\)[ =].*/\1/p' | tr -s ', ' '\n' | grep '^-'
 done | sort -u)
 named pnetc.1 options "${options[@]}"
 mapfile -t words < <("$PNETC" list targets | sed -n 's/^ *\([a-z0-9_]*\) .*/\1/p' | grep -x -e cpu -e ref)
