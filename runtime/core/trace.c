@@ -20,16 +20,19 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     return training * step + saves + tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
 }
 
+void trace_open_stage(pn_stage *stage, int64_t bytes)
+{
+    int64_t most = bytes / (int64_t)sizeof(TraceEvent), wanted = events_of_stage(stage->run, stage->def);
+    struct pn_trace *trace = pn_alloc((int64_t)sizeof *trace);
+    trace->room = wanted < most ? wanted : most;
+    trace->event = pn_alloc((int64_t)sizeof *trace->event * trace->room);
+    stage->trace = trace;
+}
+
 void trace_open(pn_run *run, int64_t bytes)
 {
-    int64_t most = bytes / (int64_t)sizeof(TraceEvent) / run->program->nstages;
-    for (int i = 0; i < run->program->nstages; i++) {
-        int64_t wanted = events_of_stage(run, run->stage[i].def);
-        struct pn_trace *trace = pn_alloc((int64_t)sizeof *trace);
-        trace->room = wanted < most ? wanted : most;
-        trace->event = pn_alloc((int64_t)sizeof *trace->event * trace->room);
-        run->stage[i].trace = trace;
-    }
+    for (int i = 0; i < run->program->nstages; i++)
+        trace_open_stage(&run->stage[i], bytes / run->program->nstages);
 }
 
 void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end)

@@ -23,6 +23,7 @@ struct pn_trace {
 
 /* Gives each stage a buffer for all that `run` will do, at most `bytes` over all stages. */
 void trace_open(pn_run *run, int64_t bytes);
+void trace_open_stage(pn_stage *stage, int64_t bytes);
 enum { TRACE_BYTES = 256 << 20 };
 
 /* After the run. NULL, or why the file could not be written, valid until the next call. */

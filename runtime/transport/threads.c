@@ -36,13 +36,6 @@ static struct timespec in_a_tick(void)
     return at;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Sequential consistency makes this work: either the sleeper's second look finds the change, or who changed the slot
  * finds the sleeper counted and signals under the lock. */
 static void sleep_until(pn_stage *stage, pn_channel *channel, int64_t n, bool full)
@@ -62,8 +55,7 @@ static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool ful
 {
     if (slot_full(channel, n) == full)
         return;
-    double begin = seconds();
-
+    double begin = pn_seconds();
     atomic_store(&stage->waits_number, n);
     atomic_store(&stage->waits_for, channel);
     for (int i = 0; i < channel->link->spins && slot_full(channel, n) != full; i++)
@@ -71,7 +63,10 @@ static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool ful
     if (slot_full(channel, n) != full)
         sleep_until(stage, channel, n, full);
     atomic_store(&stage->waits_for, NULL);
-    stage->wait_seconds += seconds() - begin;
+    double end = pn_seconds();
+    stage->wait_seconds += end - begin;
+    if (stage->trace)
+        pn_trace_add(stage, full ? PN_TRACE_WAIT_INPUT : PN_TRACE_WAIT_ROOM, channel, n, begin, end);
     fail_check(stage);
 }
 

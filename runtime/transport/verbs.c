@@ -9,6 +9,13 @@ static void check(pn_stage *stage, const pn_channel *channel, int end, int64_t n
                 channel->name, channel->from, channel->to);
 }
 
+/* One end of an arrow between stages. */
+static void trace_end(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n)
+{
+    double now = pn_seconds();
+    pn_trace_add(stage, kind, channel, n, now, now);
+}
+
 void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->from, n);
@@ -18,6 +25,8 @@ void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
 void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->from, n);
+    if (stage->trace)
+        trace_end(stage, PN_TRACE_GIVE, channel, n);
     stage->run->transport->give(stage, channel, n);
     stage->traffic_bytes += channel->area.bytes;
 }
@@ -25,7 +34,10 @@ void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
 void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->to, n);
-    return stage->run->transport->take(stage, channel, n);
+    void *slot = stage->run->transport->take(stage, channel, n);
+    if (stage->trace)
+        trace_end(stage, PN_TRACE_TAKE, channel, n);
+    return slot;
 }
 
 void pn_done(pn_stage *stage, pn_channel *channel, int64_t n)
