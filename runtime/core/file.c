@@ -55,11 +55,18 @@ static void sync_folder(const char *path)
     close(descriptor);
 }
 
+void file_write(NewFile *file, const void *bytes, size_t count)
+{
+    errno = 0;
+    if (!file->error && fwrite(bytes, 1, count, file->stream) != count)
+        file->error = errno ? errno : EIO;
+}
+
 const char *file_end(NewFile *file)
 {
-    int error = 0;
+    int error = file->error;
     errno = 0;
-    if (fflush(file->stream) != 0 || ferror(file->stream))
+    if ((fflush(file->stream) != 0 || ferror(file->stream)) && !error)
         error = errno ? errno : EIO;
     if (!error && !file->direct && fsync(fileno(file->stream)) != 0 && errno != EINVAL && errno != EROFS)
         error = errno;

@@ -71,15 +71,15 @@ static char *header_of(const NamedTensor *const *sorted, int count, const Metada
 }
 
 /* The header is padded with spaces, so that the data is aligned. */
-static void write_all(FILE *stream, const char *header, const NamedTensor *const *sorted, int count)
+static void write_all(NewFile *file, const char *header, const NamedTensor *const *sorted, int count)
 {
+    static const char blanks[LENGTH_BYTES] = "        ";
     uint64_t length = strlen(header), padded = (length + 7) / 8 * 8;
-    fwrite(&padded, 1, LENGTH_BYTES, stream);
-    fwrite(header, 1, length, stream);
-    for (uint64_t i = length; i < padded; i++)
-        fputc(' ', stream);
+    file_write(file, &padded, LENGTH_BYTES);
+    file_write(file, header, length);
+    file_write(file, blanks, padded - length);
     for (int i = 0; i < count; i++)
-        fwrite(sorted[i]->values, 1, (size_t)bytes_of(sorted[i]), stream);
+        file_write(file, sorted[i]->values, (size_t)bytes_of(sorted[i]));
 }
 
 char *safetensors_write(const char *path, const NamedTensor *tensor, int count, const Metadata *about, int nabout)
@@ -94,7 +94,7 @@ char *safetensors_write(const char *path, const NamedTensor *tensor, int count, 
     NewFile file;
     const char *reason = header ? file_begin(&file, path) : "out of memory";
     if (!reason) {
-        write_all(file.stream, header, sorted, count);
+        write_all(&file, header, sorted, count);
         reason = file_end(&file);
     }
     if (reason)
