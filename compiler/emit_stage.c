@@ -1,4 +1,5 @@
-/* emit_stage.c: stage<k>.c: its buffers, tensors and parameters as declarations, its functions, its descriptor. */
+/* emit_stage.c: stage<k>.c: its buffers, tensors and parameters as declarations, its functions, its descriptor
+ * (emit_descriptor.c). */
 #include "emit_state.h"
 
 #include <string.h>
@@ -285,69 +286,7 @@ static void tensors(Emit *e, Text *out)
     text_printf(out, ";\n} op;\n");
 }
 
-/* ---- the descriptor ---- */
-
-typedef VEC(const char *) Words;
-
-static void channel_row(Text *out, const char *field, const Words *channels)
-{
-    if (!channels->count)
-        return;
-    text_printf(out, "    .%s = (pn_channel *[]){", field);
-    text_wrapped(out, channels->at, channels->count, ", ", "        ", 20 + (int)strlen(field));
-    text_printf(out, "}, .n%s = %d,\n", field, channels->count);
-}
-
-static void channel_rows(Emit *e, Text *out)
-{
-    static const struct {
-        const char *field, *channel;
-        bool out;
-    } rows[] = {{"takes", "forward", false},          {"gives", "forward", true},
-                {"takes_gradient", "gradient", true}, {"gives_gradient", "gradient", false},
-                {"takes_test", "test", false},        {"gives_test", "test", true}};
-    for (int r = 0; r < COUNT(rows); r++) {
-        Words channels = {0};
-        for (int i = 0; i < e->touched.count; i++) {
-            const StageValue *value = &e->value[e->touched.at[i]];
-            const Edge *edge = rows[r].out ? value->out : value->in;
-            if (edge && (strcmp(rows[r].channel, "gradient") || edge->gradient))
-                *vec_push(e->arena, &channels) =
-                    arena_printf(e->arena, "&%s.%s", e->register_name[rows[r].out ? value->out_index : value->in_index],
-                                 rows[r].channel);
-        }
-        channel_row(out, rows[r].field, &channels);
-    }
-}
-
-static void descriptor(Emit *e, Text *out)
-{
-    const StagePlan *plan = &e->plan->stage[e->stage];
-    const Stage *stage = &e->pipe->stage[e->stage];
-    Text what = text_new(e->arena);
-    for (NodeId id = stage->first; id < stage->last && what.length < 60; id++)
-        if (e->graph->node[id].op)
-            text_printf(&what, "%s%s", what.length ? " " : "", e->graph->node[id].name);
-    if (what.length >= 60)
-        text_printf(&what, " ...");
-    int params;
-    (void)stage_params(e, &params);
-    text_printf(out,
-                "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
-                "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
-                e->net, e->stage, quoted(e->arena, what.data));
-    if (params)
-        text_printf(out,
-                    "    .param = param, .nparams = PARAMS,\n"
-                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
-                    plan->states ? " .state = state[0]," : "");
-    if (plan->running_floats)
-        text_printf(out, "    .running = running,\n");
-    text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
-                e->sched->ring[e->stage]);
-    channel_rows(e, out);
-    text_printf(out, "    .static_bytes = %lld,\n};\n", (Int)plan->static_bytes);
-}
+/* ---- the file ---- */
 
 void emit_stage_file(Emit *e, Text *out)
 {
@@ -362,5 +301,5 @@ void emit_stage_file(Emit *e, Text *out)
     weight_arrays(e, out);
     tensors(e, out);
     text_append(out, functions.data, functions.length);
-    descriptor(e, out);
+    emit_descriptor(e, out);
 }

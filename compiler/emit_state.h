@@ -91,6 +91,9 @@ void emit_functions(Emit *e, Text *out);
 /* emit_head.c: the comment at the top of a stage file. */
 void emit_stage_head(Emit *e, Text *out);
 
+/* emit_descriptor.c: the pn_stage_def at its end. */
+void emit_descriptor(Emit *e, Text *out);
+
 /* emit_stage.c, emit_program.c: whole files. */
 void emit_stage_file(Emit *e, Text *out);
 void emit_header_file(Emit *e, Text *out);

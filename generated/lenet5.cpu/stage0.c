@@ -110,5 +110,6 @@ const pn_stage_def lenet5_stage0 = {
     .gives = (pn_channel *[]){&pool1_0to1.forward}, .ngives = 1,
     .takes_gradient = (pn_channel *[]){&pool1_0to1.gradient}, .ntakes_gradient = 1,
     .gives_test = (pn_channel *[]){&pool1_0to1.test}, .ngives_test = 1,
-    .static_bytes = 16070592,
+    .static_bytes = sizeof image + sizeof pool1_argmax + sizeof t + sizeof weights + sizeof dw + sizeof state +
+        sizeof pool1_0to1_value + sizeof pool1_0to1_gradient + sizeof pool1_0to1_test,
 };

@@ -184,5 +184,6 @@ const pn_stage_def lenet5_stage1 = {
     .takes = (pn_channel *[]){&pool1_0to1.forward}, .ntakes = 1,
     .gives_gradient = (pn_channel *[]){&pool1_0to1.gradient}, .ngives_gradient = 1,
     .takes_test = (pn_channel *[]){&pool1_0to1.test}, .ntakes_test = 1,
-    .static_bytes = 2051136,
+    .static_bytes = sizeof label + sizeof pool2 + sizeof pool2_argmax + sizeof relu3 + sizeof fc2 +
+        sizeof softmax_cross_entropy1_probability + sizeof t + sizeof weights + sizeof dw + sizeof state,
 };
