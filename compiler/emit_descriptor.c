@@ -1,0 +1,115 @@
+/* emit_descriptor.c: the end of stage<k>.c: the const pn_stage_def by which the runtime knows the stage. */
+#include "emit_state.h"
+
+#include <string.h>
+
+typedef VEC(const char *) Words;
+
+static void channel_row(Text *out, const char *field, const Words *channels)
+{
+    if (!channels->count)
+        return;
+    text_printf(out, "    .%s = (pn_channel *[]){", field);
+    text_wrapped(out, channels->at, channels->count, ", ", "        ", 20 + (int)strlen(field));
+    text_printf(out, "}, .n%s = %d,\n", field, channels->count);
+}
+
+static void channel_rows(Emit *e, Text *out)
+{
+    static const struct {
+        const char *field, *channel;
+        bool out;
+    } rows[] = {{"takes", "forward", false},          {"gives", "forward", true},
+                {"takes_gradient", "gradient", true}, {"gives_gradient", "gradient", false},
+                {"takes_test", "test", false},        {"gives_test", "test", true}};
+    for (int r = 0; r < COUNT(rows); r++) {
+        Words channels = {0};
+        for (int i = 0; i < e->touched.count; i++) {
+            const StageValue *value = &e->value[e->touched.at[i]];
+            const Edge *edge = rows[r].out ? value->out : value->in;
+            if (edge && (strcmp(rows[r].channel, "gradient") || edge->gradient))
+                *vec_push(e->arena, &channels) =
+                    arena_printf(e->arena, "&%s.%s", e->register_name[rows[r].out ? value->out_index : value->in_index],
+                                 rows[r].channel);
+        }
+        channel_row(out, rows[r].field, &channels);
+    }
+}
+
+static bool has_params(const Emit *e)
+{
+    const Stage *stage = &e->pipe->stage[e->stage];
+    for (NodeId id = stage->first; id < stage->last; id++)
+        if (e->graph->node[id].nparams)
+            return true;
+    return false;
+}
+
+/* sizeof of every array that the file declares and of the registers it gives: measured by the C compiler, to be held
+ * against the plan. */
+static void static_bytes(Emit *e, Text *out)
+{
+    static const char field[] = "    .static_bytes = ";
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    Words sizes = {0};
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (value->saved)
+            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s", value->name);
+        if (value->aux)
+            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s", value->aux_name);
+    }
+    if (plan->transient_bytes)
+        *vec_push(e->arena, &sizes) = "sizeof t";
+    if (has_params(e)) {
+        *vec_push(e->arena, &sizes) = "sizeof weights";
+        *vec_push(e->arena, &sizes) = "sizeof dw";
+        if (plan->states)
+            *vec_push(e->arena, &sizes) = "sizeof state";
+    }
+    if (plan->running_floats)
+        *vec_push(e->arena, &sizes) = "sizeof running";
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (!value->out)
+            continue;
+        const char *name = e->register_name[value->out_index];
+        *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_value", name);
+        if (value->out->gradient)
+            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_gradient", name);
+        *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_test", name);
+    }
+    if (!sizes.count)
+        *vec_push(e->arena, &sizes) = "0";
+    text_printf(out, "%s", field);
+    text_wrapped(out, sizes.at, sizes.count, " + ", "        ", (int)strlen(field));
+    text_printf(out, ",\n};\n");
+}
+
+void emit_descriptor(Emit *e, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    const Stage *stage = &e->pipe->stage[e->stage];
+    Text what = text_new(e->arena);
+    for (NodeId id = stage->first; id < stage->last && what.length < 60; id++)
+        if (e->graph->node[id].op)
+            text_printf(&what, "%s%s", what.length ? " " : "", e->graph->node[id].name);
+    if (what.length >= 60)
+        text_printf(&what, " ...");
+    const bool params = has_params(e);
+    text_printf(out,
+                "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
+                "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
+                e->net, e->stage, quoted(e->arena, what.data));
+    if (params)
+        text_printf(out,
+                    "    .param = param, .nparams = PARAMS,\n"
+                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
+                    plan->states ? " .state = state[0]," : "");
+    if (plan->running_floats)
+        text_printf(out, "    .running = running,\n");
+    text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
+                e->sched->ring[e->stage]);
+    channel_rows(e, out);
+    static_bytes(e, out);
+}
