@@ -102,8 +102,11 @@ static void fuse_pointwise(Fusion *f, NodeId id)
     Node *maker = producer(f, id);
     if (!maker || !(maker->op->flags & OP_POINTWISE) || maker->nchain == MAX_CHAIN)
         return;
-    if (!maker->chain)
+    if (!maker->chain) {
         maker->chain = arena_alloc(f->arena, MAX_CHAIN * sizeof *maker->chain);
+        maker->chain_attr = arena_alloc(f->arena, MAX_CHAIN * sizeof *maker->chain_attr);
+    }
+    maker->chain_attr[maker->nchain] = f->node[id].op->nattrs ? f->node[id].attr[0].f : 0;
     maker->chain[maker->nchain++] = f->node[id].op;
     absorb(f, id, maker);
 }

@@ -137,7 +137,10 @@ static void dump_node(const Graph *graph, NodeId id, Text *out)
     dump_attrs(out, n);
     text_printf(out, ")");
     for (int i = 0; i < n->nchain; i++)
-        text_printf(out, " |> %s", n->chain[i]->name);
+        if (n->chain[i]->nattrs && n->chain_attr)
+            text_printf(out, " |> %s(%s = %g)", n->chain[i]->name, n->chain[i]->attr[0].name, n->chain_attr[i]);
+        else
+            text_printf(out, " |> %s", n->chain[i]->name);
     if (n->relu)
         text_printf(out, " + relu");
     if (n->fused)

@@ -1,10 +1,10 @@
 /* pointwise.c: unary element-by-element ops, one line each: the expression is the evaluator and the generated C at
  * once.
  *
- * POINTWISE(name, flags, value, slope, doc): value in x; slope in y, the value, and g, the gradient that arrives.
- * Slopes in y need no x, so an op that stands alone saves its output only. A node with a chain computes the whole chain
- * in one loop and saves the chain's input: its backward recomputes the values. All C here is plain f32 arithmetic
- * without branches. */
+ * POINTWISE(name, flags, attributes, attribute, value, slope, doc): value in x; slope in y, the value, and g, the
+ * gradient that arrives; both may read p, the value of the one attribute. Slopes in y need no x, so an op that stands
+ * alone saves its output only. A node with a chain computes the whole chain in one loop and saves the chain's input:
+ * its backward recomputes the values. All C here is plain f32 arithmetic without branches. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,25 @@ static int64_t count(const EvalContext *c)
 
 /* ---- evaluator: a chain runs op by op over a copy of the context ---- */
 
+static const OpDef *link_op(const Node *node, int k)
+{
+    return k == 0 ? node->op : node->chain[k - 1];
+}
+
+/* 0: the op has no attribute. */
+static double link_attr(const Node *node, int k)
+{
+    if (link_op(node, k)->nattrs == 0)
+        return 0;
+    return k == 0 ? node->attr[0].f : node->chain_attr[k - 1];
+}
+
 /* The context of one op of the chain alone. */
-static EvalContext link_of(const EvalContext *c, Node *alone, const OpDef *op, const void **in, float *out)
+static EvalContext link_of(const EvalContext *c, Node *alone, int k, const void **in, float *out)
 {
     *alone = *c->node;
-    alone->op = op;
+    alone->op = link_op(c->node, k);
+    alone->attr[0].f = link_attr(c->node, k);
     alone->nchain = 0;
     EvalContext one = *c;
     one.node = alone;
@@ -45,10 +59,10 @@ static EvalContext link_of(const EvalContext *c, Node *alone, const OpDef *op, c
 /* The ops behind the first, in place on c->out. */
 static void eval_rest(const EvalContext *c)
 {
-    for (int k = 0; k < c->node->nchain; k++) {
+    for (int k = 1; k <= c->node->nchain; k++) {
         Node alone;
         const void *in[1] = {c->out};
-        const EvalContext one = link_of(c, &alone, c->node->chain[k], in, c->out);
+        const EvalContext one = link_of(c, &alone, k, in, c->out);
         alone.op->eval(&one);
     }
 }
@@ -63,14 +77,14 @@ static void eval_chain_gradients(const EvalContext *c)
     Node alone;
     for (int k = 0; k < links; k++) {
         const void *in[1] = {k == 0 ? x : value + n * (k - 1)};
-        const EvalContext one = link_of(c, &alone, k == 0 ? c->node->op : c->node->chain[k - 1], in, value + n * k);
+        const EvalContext one = link_of(c, &alone, k, in, value + n * k);
         alone.op->eval(&one);
     }
     memcpy(gradient, c->grad_out, sizeof *gradient * (size_t)n);
     for (int k = links - 1; k >= 0; k--) {
         const void *in[1] = {k == 0 ? x : value + n * (k - 1)};
         float *gx[1] = {next};
-        EvalContext one = link_of(c, &alone, k == 0 ? c->node->op : c->node->chain[k - 1], in, value + n * k);
+        EvalContext one = link_of(c, &alone, k, in, value + n * k);
         one.grad_out = gradient;
         one.grad_in = gx;
         memset(next, 0, sizeof *next * (size_t)n);
@@ -91,11 +105,11 @@ static void print_value_function(Emit *e, const OpDef *op)
     Arena *arena = emit_arena(e);
     emit_function(e, arena_printf(arena, "%s_value", op->name),
                   arena_printf(arena,
-                               "static inline float %s_value(float x)\n"
+                               "static inline float %s_value(float x%s)\n"
                                "{\n"
                                "    return %s;\n"
                                "}\n",
-                               op->name, op->expr));
+                               op->name, op->nattrs ? ", float p" : "", op->expr));
 }
 
 static void print_slope_function(Emit *e, const OpDef *op)
@@ -103,26 +117,40 @@ static void print_slope_function(Emit *e, const OpDef *op)
     Arena *arena = emit_arena(e);
     emit_function(e, arena_printf(arena, "%s_slope", op->name),
                   arena_printf(arena,
-                               "static inline float %s_slope(float y, float g)\n"
+                               "static inline float %s_slope(float y, float g%s)\n"
                                "{\n"
                                "    return %s;\n"
                                "}\n",
-                               op->name, op->derivative));
+                               op->name, op->nattrs ? ", float p" : "", op->derivative));
 }
 
-/* "relu_tanh": of a node's op and chain. */
+/* ", 0.01f" behind the other arguments; "": the op has no attribute. */
+static const char *attr_argument(Emit *e, const Node *node, int k)
+{
+    if (link_op(node, k)->nattrs == 0)
+        return "";
+    const float value = (float)link_attr(node, k);
+    const char *text = NULL;
+    for (int digits = 1; digits <= 9; digits++) {
+        text = arena_printf(emit_arena(e), "%#.*g", digits, (double)value); /* with a point: 1.f */
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    return arena_printf(emit_arena(e), ", %sf", text);
+}
+
+/* "relu_tanh": of a node's op and chain; with attributes, which others may give other values, also its own name. */
 static const char *chain_name(Emit *e, const Node *node)
 {
     Text name = text_new(emit_arena(e));
-    text_printf(&name, "%s", node->op->name);
-    for (int k = 0; k < node->nchain; k++)
-        text_printf(&name, "_%s", node->chain[k]->name);
+    bool attributes = false;
+    for (int k = 0; k <= node->nchain; k++) {
+        text_printf(&name, "%s%s", k > 0 ? "_" : "", link_op(node, k)->name);
+        attributes |= link_op(node, k)->nattrs > 0;
+    }
+    if (attributes)
+        text_printf(&name, "_of_%s", c_name(emit_arena(e), node->name));
     return name.data;
-}
-
-static const OpDef *link_op(const Node *node, int k)
-{
-    return k == 0 ? node->op : node->chain[k - 1];
 }
 
 static void print_forward_function(Emit *e, const Node *node, const char *name)
@@ -137,8 +165,8 @@ static void print_forward_function(Emit *e, const Node *node, const char *name)
     for (int k = node->nchain; k >= 0; k--)
         text_printf(&text, "%s_value(", link_op(node, k)->name);
     text_printf(&text, "x[i]");
-    for (int k = node->nchain; k >= 0; k--)
-        text_printf(&text, ")");
+    for (int k = 0; k <= node->nchain; k++)
+        text_printf(&text, "%s)", attr_argument(e, node, k));
     text_printf(&text, ";\n}\n");
     emit_function(e, name, text.data);
 }
@@ -151,9 +179,9 @@ static void print_backward_function(Emit *e, const Node *node, const char *name)
                     "static void %s(const float *restrict y, const float *restrict gy, float *restrict gx, int64_t n)\n"
                     "{\n"
                     "    for (int64_t i = 0; i < n; i++)\n"
-                    "        gx[i] = %s_slope(y[i], gy[i]);\n"
+                    "        gx[i] = %s_slope(y[i], gy[i]%s);\n"
                     "}\n",
-                    name, node->op->name);
+                    name, node->op->name, attr_argument(e, node, 0));
     } else {
         text_printf(&text,
                     "static void %s(const float *restrict x, const float *restrict gy, float *restrict gx, int64_t n)\n"
@@ -162,15 +190,17 @@ static void print_backward_function(Emit *e, const Node *node, const char *name)
                     name);
         for (int k = 0; k <= node->nchain; k++)
             if (k == 0)
-                text_printf(&text, "        const float v0 = %s_value(x[i]);\n", node->op->name);
+                text_printf(&text, "        const float v0 = %s_value(x[i]%s);\n", node->op->name,
+                            attr_argument(e, node, 0));
             else
-                text_printf(&text, "        const float v%d = %s_value(v%d);\n", k, link_op(node, k)->name, k - 1);
+                text_printf(&text, "        const float v%d = %s_value(v%d%s);\n", k, link_op(node, k)->name, k - 1,
+                            attr_argument(e, node, k));
         text_printf(&text, "        gx[i] = ");
         for (int k = 0; k <= node->nchain; k++)
             text_printf(&text, "%s_slope(v%d, ", link_op(node, k)->name, k);
         text_printf(&text, "gy[i]");
-        for (int k = 0; k <= node->nchain; k++)
-            text_printf(&text, ")");
+        for (int k = node->nchain; k >= 0; k--)
+            text_printf(&text, "%s)", attr_argument(e, node, k));
         text_printf(&text, ";\n    }\n}\n");
     }
     emit_function(e, name, text.data);
@@ -216,20 +246,31 @@ static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backwa
 
 /* ---- the ops ---- */
 
-#define POINTWISE(NAME, FLAGS, VALUE, SLOPE, DOC)                                                                      \
-    static float NAME##_value(float x)                                                                                 \
+#define NONE                                                                                                           \
     {                                                                                                                  \
+        .name = NULL                                                                                                   \
+    }
+#define SLOPE_BELOW                                                                                                    \
+    {                                                                                                                  \
+        .name = "slope", .kind = ATTR_REAL, .fallback = 0.01, .high = 1, .doc = "factor of negative x"                 \
+    }
+
+#define POINTWISE(NAME, FLAGS, ATTRIBUTES, ATTRIBUTE, VALUE, SLOPE, DOC)                                               \
+    static float NAME##_value(float x, float p)                                                                        \
+    {                                                                                                                  \
+        (void)p;                                                                                                       \
         return VALUE;                                                                                                  \
     }                                                                                                                  \
-    static float NAME##_slope(float y, float g)                                                                        \
+    static float NAME##_slope(float y, float g, float p)                                                               \
     {                                                                                                                  \
+        (void)p;                                                                                                       \
         return SLOPE;                                                                                                  \
     }                                                                                                                  \
     static void NAME##_eval(const EvalContext *c)                                                                      \
     {                                                                                                                  \
-        const float *x = c->in[0];                                                                                     \
+        const float *x = c->in[0], p = (float)c->node->attr[0].f;                                                      \
         for (int64_t i = 0, n = count(c); i < n; i++)                                                                  \
-            c->out[i] = NAME##_value(x[i]);                                                                            \
+            c->out[i] = NAME##_value(x[i], p);                                                                         \
         eval_rest(c);                                                                                                  \
     }                                                                                                                  \
     static void NAME##_eval_gradients(const EvalContext *c)                                                            \
@@ -240,14 +281,17 @@ static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backwa
             eval_chain_gradients(c);                                                                                   \
             return;                                                                                                    \
         }                                                                                                              \
+        const float p = (float)c->node->attr[0].f;                                                                     \
         for (int64_t i = 0, n = count(c); i < n; i++)                                                                  \
-            c->grad_in[0][i] += NAME##_slope(c->out[i], c->grad_out[i]);                                               \
+            c->grad_in[0][i] += NAME##_slope(c->out[i], c->grad_out[i], p);                                            \
     }                                                                                                                  \
     const OpDef op_##NAME = {                                                                                          \
         .name = #NAME,                                                                                                 \
         .doc = DOC,                                                                                                    \
         .min_in = 1,                                                                                                   \
         .max_in = 1,                                                                                                   \
+        .attr = {ATTRIBUTE},                                                                                           \
+        .nattrs = ATTRIBUTES,                                                                                          \
         .flags = OP_POINTWISE | (FLAGS),                                                                               \
         .needs = NEEDS_OUT,                                                                                            \
         .expr = #VALUE,                                                                                                \
@@ -259,6 +303,8 @@ static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backwa
         .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},                                                        \
     };
 
-POINTWISE(relu, OP_KEEPS_ZERO, x > 0.0f ? x : 0.0f, y > 0.0f ? g : 0.0f, "max(0, x)")
-POINTWISE(tanh, OP_KEEPS_ZERO, tanhf(x), (1.0f - y * y) * g, "hyperbolic tangent")
-POINTWISE(sigmoid, 0, 1.0f / (1.0f + expf(-x)), (1.0f - y) * y * g, "1 / (1 + exp(-x))")
+POINTWISE(relu, OP_KEEPS_ZERO, 0, NONE, x > 0.0f ? x : 0.0f, y > 0.0f ? g : 0.0f, "max(0, x)")
+POINTWISE(tanh, OP_KEEPS_ZERO, 0, NONE, tanhf(x), (1.0f - y * y) * g, "hyperbolic tangent")
+POINTWISE(sigmoid, 0, 0, NONE, 1.0f / (1.0f + expf(-x)), (1.0f - y) * y * g, "1 / (1 + exp(-x))")
+POINTWISE(leaky_relu, OP_KEEPS_ZERO, 1, SLOPE_BELOW, x > 0.0f ? x : p * x, y > 0.0f ? g : p * g,
+          "x where it is positive, else slope * x")

@@ -189,6 +189,8 @@ def others(file):
     for name, function in (("relu", torch.relu), ("tanh", torch.tanh), ("sigmoid", torch.sigmoid)):
         w.case(name, "", [(2, 3, 5)], [], function)
         w.case(name, "", [(13,)], [], function)
+    w.case("leaky_relu", "", [(2, 3, 5)], [], F.leaky_relu)
+    w.case("leaky_relu", "slope=0.125", [(13,)], [], lambda x: F.leaky_relu(x, 0.125))
     w.case("add", "", [(2, 3, 5), (2, 3, 5)], [], torch.add)
     w.case("add", "", [(7,), (7,)], [], torch.add, relu=True)
     w.case("concat", "", [(2, 3, 5), (1, 3, 5)], [], lambda a, b: torch.cat((a, b), 1))

@@ -49,6 +49,8 @@ static const Case cases[] = {
     {"batch_norm", {"1"}, "eps=0.01", 3, true},
     {"relu", {"2,3,4"}, "", 2, false},
     {"relu", {"9"}, "", 2, false},
+    {"leaky_relu", {"2,3,4"}, "", 2, false},
+    {"leaky_relu", {"9"}, "slope=0.3", 2, false},
     {"tanh", {"2,3,4"}, "", 2, false},
     {"sigmoid", {"11"}, "", 2, false},
     {"add", {"2,3,4", "2,3,4"}, "", 2, false},
@@ -367,21 +369,24 @@ static void running(void **state)
 static void chain(void **state)
 {
     (void)state;
-    static const OpDef *links[3];
+    static const OpDef *links[5];
+    static double attrs[5] = {[3] = 0.25, [4] = 0.5};
     links[0] = op_find("sigmoid");
     links[1] = op_find("relu");
     links[2] = op_find("tanh");
+    links[3] = links[4] = op_find("leaky_relu");
     Net *net = net_new(3), *fused = net_new(3);
     const Shape shape = net_tensor(3, 2, 5, 4);
     NodeId value = net_input(net, shape);
     value = net_op(net, "tanh", 1, &value, "");
-    for (int i = 0; i < 3; i++)
-        value = net_op(net, links[i]->name, 1, &value, "");
+    for (int i = 0; i < 5; i++)
+        value = net_op(net, links[i]->name, 1, &value, i == 3 ? "slope=0.25" : i == 4 ? "slope=0.5" : "");
     net_op(net, "mse", 2, (NodeId[]){value, net_input(net, shape)}, "");
     NodeId one = net_input(fused, shape);
     one = net_op(fused, "tanh", 1, &one, "");
     fused->node[one].chain = links;
-    fused->node[one].nchain = 3;
+    fused->node[one].chain_attr = attrs;
+    fused->node[one].nchain = 5;
     net_op(fused, "mse", 2, (NodeId[]){one, net_input(fused, shape)}, "");
     Eval *a = net_eval(net, 7), *b = net_eval(fused, 7);
     eval_forward(a, true, 1, 0);
