@@ -153,9 +153,13 @@ static int register_index(const Pipe *pipe, NodeId value, int from)
     return edge ? (int)(edge - pipe->edge) : -1;
 }
 
-static const char *both_ways(const Edge *edge)
+/* Into and out of a register. What the last node of a stage gives is its main line: kept straight. */
+static const char *both_ways(const Pipe *pipe, const Edge *edge)
 {
-    return edge->gradient ? "dir=both, arrowtail=onormal" : "dir=forward";
+    const bool main_line = edge->value == pipe->stage[edge->from].last - 1;
+    if (edge->gradient)
+        return main_line ? "dir=both, arrowtail=onormal, weight=2" : "dir=both, arrowtail=onormal";
+    return main_line ? "dir=forward, weight=2" : "dir=forward";
 }
 
 /* From where a stage has a value to who reads it there. `skips`: it goes past another reader in that stage. */
@@ -165,7 +169,7 @@ static void reader_edge(const Plan *plan, NodeId value, NodeId reader, bool skip
     const int stage = pipe_stage_of(pipe, reader), made_in = pipe_stage_of(pipe, value);
     const int from = made_in >= 0 && made_in < stage ? register_index(pipe, value, stage - 1) : -1;
     if (from >= 0)
-        text_printf(out, "    r%d -> n%d [%s%s];\n", from, reader, both_ways(&pipe->edge[from]),
+        text_printf(out, "    r%d -> n%d [%s%s];\n", from, reader, both_ways(pipe, &pipe->edge[from]),
                     skips ? ", penwidth=2.5" : "");
     else
         text_printf(out, "    n%d -> n%d%s;\n", value, reader, skips ? " [penwidth=2.5]" : "");
@@ -187,9 +191,9 @@ static void edges(const Plan *plan, Text *out)
         const Edge *edge = &pipe->edge[i];
         const int before = register_index(pipe, edge->value, edge->from - 1);
         if (before >= 0)
-            text_printf(out, "    r%d -> r%d [%s, style=dashed, label=\"delay\"];\n", before, i, both_ways(edge));
+            text_printf(out, "    r%d -> r%d [%s, style=dashed, label=\"delay\"];\n", before, i, both_ways(pipe, edge));
         else
-            text_printf(out, "    n%d -> r%d [%s];\n", edge->value, i, both_ways(edge));
+            text_printf(out, "    n%d -> r%d [%s];\n", edge->value, i, both_ways(pipe, edge));
     }
 }
 

@@ -13,8 +13,9 @@ enum {
     WIDTH = 1280,
     LEFT = 84,
     RIGHT = 16,
-    LEAST_COLUMN = 36, /* pixels of a unit: "age 12" must fit */
+    LEAST_COLUMN = 38, /* pixels of a unit: "age 12" must fit */
     MOST_COLUMN = 46,
+    WEIGHTED_COLUMN = 64, /* half a turn: a forward is often a third of it */
     BOX = 46,
     ROW = 54,
     AXIS = 22,
@@ -248,10 +249,12 @@ void draw_schedule(const Sched *sched, DrawTime time, int minibatches, Text *out
     const DrawRun run = draw_run(arena, sched, time, minibatches);
     const int room = WIDTH - LEFT - RIGHT, units = (int)fmax(1, ceil(run.end - 1e-9));
     Drawing d = {.sched = sched, .run = &run};
-    d.bands = (units * LEAST_COLUMN + room - 1) / room;
+    const int least = time == TIME_MACS ? WEIGHTED_COLUMN : LEAST_COLUMN;
+    const int most = time == TIME_MACS ? WEIGHTED_COLUMN : MOST_COLUMN;
+    d.bands = (units * least + room - 1) / room;
     d.per_band = (units + d.bands - 1) / d.bands;
     d.bands = (units + d.per_band - 1) / d.per_band;
-    d.column = room / d.per_band < MOST_COLUMN ? room / d.per_band : MOST_COLUMN;
+    d.column = room / d.per_band < most ? room / d.per_band : most;
 
     Text top = text_new(arena);
     d.head = head(sched, &run, time, &top);
