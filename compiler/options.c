@@ -33,7 +33,6 @@ enum {
 
 typedef struct {
     const char *name, *short_name, *value, *doc; /* value NULL: a flag; "a|b": one of these words */
-    int most;                                    /* > 0: the value is a number from 1 to this */
 } OptionDef;
 static const OptionDef option_table[O_COUNT] = {
     [O_OUT] = {"--output", "-o", "DIR", "the folder to write"},
@@ -52,13 +51,16 @@ static const OptionDef option_table[O_COUNT] = {
     [O_WHAT] = {"--what", NULL, "network|schedule", "what to draw (default: network)"},
     [O_FORMAT] = {"--format", NULL, "dot|svg", "DOT text or SVG (default: svg for OUT.svg and schedules, else dot)"},
     [O_TIME] = {"--time", NULL, "unit|macs", "schedule: a step takes a unit (default), or as long as its FLOPs"},
-    [O_MINIBATCHES] = {"--minibatches", NULL, "N", "schedule: how many of each phase to draw", DRAW_MOST_MINIBATCHES},
+    [O_MINIBATCHES] = {"--minibatches", NULL, "N", "schedule: how many of each phase to draw"},
     [O_X] = {"--x", NULL, "step|epoch|seconds", "what runs along the x axis (default: step)"},
-    [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)", 1000},
+    [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)"},
     [O_QUIET] = {"--quiet", "-q", NULL, "say nothing but errors and results"},
     [O_HELP] = {"--help", "-h", NULL, "this text"},
     [O_VERSION] = {"--version", NULL, NULL, "the version"},
 };
+
+/* > 0: the value is a number from 1 to this. */
+static const int largest[O_COUNT] = {[O_MINIBATCHES] = DRAW_MOST_MINIBATCHES, [O_SMOOTH] = 1000};
 
 #define BIT(option) (1u << (option))
 #define COMPILE     (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET))
@@ -184,12 +186,14 @@ static int find_option(const CommandDef *c, const char *word, const char **value
 }
 
 /* The value is one of the words or in the range of its option. */
-static void check_value(const CommandDef *c, const OptionDef *o, const char *value)
+static void check_value(const CommandDef *c, int option, const char *value)
 {
+    const OptionDef *o = &option_table[option];
+    const int most = largest[option];
     char *end;
-    const long number = o->most ? strtol(value, &end, 10) : 0;
-    if (o->most && (*end || end == value || number < 1 || number > o->most))
-        usage(c, "%s wants a number from 1 to %d, not '%s'", o->name, o->most, value);
+    const long number = most ? strtol(value, &end, 10) : 0;
+    if (most && (*end || end == value || number < 1 || number > most))
+        usage(c, "%s wants a number from 1 to %d, not '%s'", o->name, most, value);
     if (!strchr(o->value, '|'))
         return;
     const size_t length = strlen(value);
@@ -318,7 +322,7 @@ Options options_read(Arena *arena, int argc, char **argv)
                 value = argv[++i];
             }
             if (value)
-                check_value(c, &option_table[option], value);
+                check_value(c, option, value);
             set_option(&o, c, option, value);
         }
     }
