@@ -1,9 +1,10 @@
 /* fuse.c: Graph -> Graph with fewer nodes that computes the same, bit for bit.
  *
- *   conv|linear|maxpool|add, then relu   -> one node with `relu`, when the relu is the only reader
- *   relu, then maxpool                   -> the relu moves behind the pool: max and relu commute exactly, and the pool
- * is smaller pointwise, then pointwise            -> one node with a chain flatten, then linear                 -> the
- * linear reads the tensor as it is; in_shape keeps the flat shape
+ * - conv, linear, maxpool, add or batch_norm, then relu: one node with `relu`, when the relu is the only reader
+ * - relu, then maxpool: the relu moves behind the pool: max and relu commute exactly, and the pool is smaller
+ * - pointwise, then pointwise: one node with a chain
+ * - flatten, then linear: the linear reads the tensor as it is; in_shape keeps the flat shape
+ * - a shortcut that changes nothing, then add: the add reads the tensor itself
  *
  * Two nodes merge only within one stage, so a cut never moves. A flatten is a view and no work: linear reads through it
  * across a cut too (its layout, and so the order of its sums, must not depend on the cuts), unless its stage would be
@@ -21,7 +22,8 @@ typedef struct {
     NodeId *next;    /* per old id: the next reader of in[0] behind it; nnodes: none */
     NodeId *reader;  /* per old id: its only reader; -1: none or several */
     int *readers;
-    const OpDef *relu, *maxpool, *linear, *flatten;
+    int *ops; /* per stage: nodes not dropped */
+    const OpDef *relu, *maxpool, *linear, *flatten, *shortcut, *add;
 } Fusion;
 
 static NodeId source(const Fusion *f, NodeId value)
@@ -53,6 +55,7 @@ static void survey(Fusion *f)
         f->becomes[i] = i;
         f->reader[i] = -1;
         f->node[i] = g->node[i];
+        f->ops[cut] += g->node[i].op != NULL;
         if (g->node[i].nin > 0 && f->node[i].in_shape.rank == 0)
             f->node[i].in_shape = g->node[g->node[i].in[0]].shape;
         for (int k = 0; k < g->node[i].nin; k++) {
@@ -133,28 +136,44 @@ static void move_relu(Fusion *f, NodeId id)
     }
 }
 
+/* The readers of `id` read what it reads, unless its stage would be empty then. */
+static void drop(Fusion *f, NodeId id)
+{
+    if (f->ops[f->segment[id]] == 1)
+        return;
+    f->ops[f->segment[id]]--;
+    f->becomes[id] = f->from->node[id].in[0];
+}
+
+/* Shortcuts without stride or further channels, as a loop over residual units makes them. */
+static void drop_shortcuts(Fusion *f)
+{
+    const Graph *g = f->from;
+    for (NodeId i = 0; i < g->nnodes; i++) {
+        const Node *node = &g->node[i];
+        if (node->op && node->op == f->shortcut && shape_equal(&node->shape, &g->node[node->in[0]].shape) &&
+            f->reader[i] >= 0 && g->node[f->reader[i]].op == f->add && in_order(f, i, f->reader[i]))
+            drop(f, i);
+    }
+}
+
 /* Flattens whose readers are all linear. With several of them the gradient of x is summed in another way, which is the
  * same if nothing else reads x. */
 static void drop_flattens(Fusion *f)
 {
     const Graph *g = f->from;
     int *linear_readers = arena_alloc(f->arena, sizeof(int) * (size_t)(g->nnodes + 1));
-    int *ops = arena_alloc(f->arena, sizeof(int) * (size_t)(g->ncuts + 1)); /* per stage */
-    for (NodeId i = 0; i < g->nnodes; i++) {
-        ops[f->segment[i]] += g->node[i].op != NULL;
+    for (NodeId i = 0; i < g->nnodes; i++)
         if (g->node[i].op && g->node[i].op == f->linear)
             linear_readers[g->node[i].in[0]]++;
-    }
     for (NodeId i = 0; i < g->nnodes; i++) {
         if (!g->node[i].op || g->node[i].op != f->flatten || f->readers[i] == 0 || linear_readers[i] != f->readers[i])
             continue;
         const NodeId x = g->node[i].in[0];
         const bool same_sums =
             f->readers[x] == 1 || (f->reader[i] >= 0 && in_order(f, i, f->reader[i])) || !g->node[x].op;
-        if (same_sums && ops[f->segment[i]] > 1) {
-            ops[f->segment[i]]--;
-            f->becomes[i] = x;
-        }
+        if (same_sums)
+            drop(f, i);
     }
     for (NodeId i = 0; i < g->nnodes; i++)
         if (g->node[i].op && g->node[i].op == f->linear && f->becomes[g->node[i].in[0]] != g->node[i].in[0])
@@ -210,12 +229,16 @@ Graph *fuse(Arena *arena, const Graph *graph)
         .next = arena_alloc(arena, n * sizeof(NodeId)),
         .reader = arena_alloc(arena, n * sizeof(NodeId)),
         .readers = arena_alloc(arena, n * sizeof(int)),
+        .ops = arena_alloc(arena, sizeof(int) * (size_t)(graph->ncuts + 1)),
         .relu = op_find("relu"),
         .maxpool = op_find("maxpool"),
         .linear = op_find("linear"),
         .flatten = op_find("flatten"),
+        .shortcut = op_find("shortcut"),
+        .add = op_find("add"),
     };
     survey(&f);
+    drop_shortcuts(&f);
     drop_flattens(&f);
     for (NodeId i = 0; i < graph->nnodes; i++) {
         const OpDef *op = graph->node[i].op;

@@ -226,6 +226,16 @@ pn_op *pn_flatten_init(pn_stage *stage, const pn_flatten_def *def);
 void pn_flatten_forward(pn_op *op, const float *x, float *y);
 void pn_flatten_backward(pn_op *op, const float *gy, float *gx);
 
+/* y = every stride-th row and column of x, between channels of zeros: (channels of y - of x) / 2 before, the rest behind. */
+typedef struct {
+    const char *name;
+    pn_tensor *x, *y;
+    int stride;
+} pn_shortcut_def;
+pn_op *pn_shortcut_init(pn_stage *stage, const pn_shortcut_def *def);
+void pn_shortcut_forward(pn_op *op, const float *x, float *y);
+void pn_shortcut_backward(pn_op *op, const float *gy, float *gx);
+
 /* Inverted dropout: y = x * mask / (1 - p); the mask is a function of (seed, name, minibatch, plain element index)
  * only. */
 typedef struct {
@@ -340,5 +350,9 @@ typedef struct {
 
 /* Parses the options, trains, tests, saves. Exit code: 0 ok, 1 failed, 2 usage. */
 int pn_main(const pn_program *program, int argc, char **argv);
+
+#ifdef PN_PROFILE
+#include "pn_profile.h"
+#endif
 
 #endif

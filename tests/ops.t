@@ -24,7 +24,8 @@ network every_op(classes = 10) {
     a = image |> conv(8, kernel = 3, stride = 2, pad = 1, init = xavier) |> batch_norm |> relu
     b = a |> conv(8, kernel = 3, pad = 2, dilation = 2, groups = 2, bias = no) |> tanh |> sigmoid |> leaky_relu(slope = 0.3)
     register
-    c = concat(a + b, a, a) |> maxpool(2, ceil = yes) |> relu
+    b2 = relu(shortcut(a, 8) + (b |> shortcut(8, stride = 1)))
+    c = concat(b2 + b, a, a) |> shortcut(30) |> maxpool(2, ceil = yes) |> relu
     d = c |> avgpool(3, stride = 2, pad = 1, count_padding = yes) |> leaky_relu(slope = 1) |> leaky_relu
     register
     e = concat(d |> flatten |> dropout(0.3) |> linear(20) |> batch_norm(eps = 1e-3) |> tanh, global_avgpool(c) |> flatten)

@@ -119,11 +119,12 @@ struct pn_op {
         pn_add_def add;
         pn_concat_def concat;
         pn_flatten_def flatten;
+        pn_shortcut_def shortcut;
         pn_dropout_def dropout;
         pn_loss_def loss;
     } def;
     int64_t floats; /* stored, of y */
-    int lanes;      /* batch_norm: channels of a block */
+    int lanes;      /* batch_norm, shortcut: channels of a block; 0: plain */
     maxpool16 own;  /* planes 0: the library's pooling */
     cpu_bank x, y, w, b, argmax;
     cpu_call forward, test, backward_data, backward_weights;

@@ -64,6 +64,14 @@ void ref_accumulate(float *to, const float *from, int64_t n); /* to += from */
 /* Copies [batch][inner] between a tensor and columns [offset, offset + inner) of a [batch][outer] one. */
 void ref_concat_put(int64_t batch, int64_t inner, int64_t outer, int64_t offset, const float *x, float *y);
 void ref_concat_get(int64_t batch, int64_t inner, int64_t outer, int64_t offset, const float *y, float *x);
+typedef struct {
+    int64_t batch, in, height, width, out, stride;
+} ref_shortcut;
+/* Channels of zeros before the input's; as many, or one more, follow. */
+int64_t ref_shortcut_before(const ref_shortcut *s);
+/* y = every stride-th row and column of x, between channels of zeros */
+void ref_shortcut_forward(const ref_shortcut *s, const float *x, float *y);
+void ref_shortcut_backward(const ref_shortcut *s, const float *gy, float *gx);
 /* mask[i] = 1: kept, as rt.h's pn_dropout_key says. */
 void ref_dropout_mask(uint64_t key, double probability, int64_t n, uint8_t *mask);
 /* y = mask ? x / (1 - probability) : 0; the backward is the same map. */

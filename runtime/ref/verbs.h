@@ -40,6 +40,10 @@ struct pn_op {
             int64_t inner[PN_MAX_CONCAT], offset[PN_MAX_CONCAT], outer;
         } concat;
         pn_flatten_def flatten;
+        struct {
+            pn_shortcut_def def;
+            ref_shortcut shape;
+        } shortcut;
         pn_dropout_def dropout;
         struct {
             pn_loss_def def;

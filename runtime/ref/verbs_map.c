@@ -178,6 +178,29 @@ void pn_flatten_backward(pn_op *op, const float *gy, float *gx)
     memcpy(gx, gy, sizeof *gx * (size_t)pn_tensor_floats(op->flatten.y));
 }
 
+pn_op *pn_shortcut_init(pn_stage *stage, const pn_shortcut_def *def)
+{
+    pn_op *op = ref_op_new(stage, def->name);
+    const int64_t *x = def->x->dim;
+    op->shortcut.def = *def;
+    op->shortcut.shape = (ref_shortcut){x[0], x[1], x[2], x[3], def->y->dim[1], def->stride};
+    ref_op_reads(op, def->x);
+    ref_op_writes(op, def->y);
+    return op;
+}
+
+void pn_shortcut_forward(pn_op *op, const float *x, float *y)
+{
+    check_forward(op, op->shortcut.def.x, x, op->shortcut.def.y, y);
+    ref_shortcut_forward(&op->shortcut.shape, x, y);
+}
+
+void pn_shortcut_backward(pn_op *op, const float *gy, float *gx)
+{
+    check_backward(op, op->shortcut.def.x, gx, op->shortcut.def.y, gy);
+    ref_shortcut_backward(&op->shortcut.shape, gy, gx);
+}
+
 pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
 {
     pn_op *op = ref_op_new(stage, def->name);

@@ -193,6 +193,10 @@ def others(file):
     w.case("leaky_relu", "slope=0.125", [(13,)], [], lambda x: F.leaky_relu(x, 0.125))
     w.case("add", "", [(2, 3, 5), (2, 3, 5)], [], torch.add)
     w.case("add", "", [(7,), (7,)], [], torch.add, relu=True)
+    for shape, channels, stride in (((16, 6, 6), 32, 2), ((4, 5, 7), 4, 1), ((2, 7, 5), 5, 3)):
+        low = (channels - shape[0]) // 2
+        w.case("shortcut", f"channels={channels} stride={stride}", [shape], [],
+               lambda x: F.pad(x[:, :, ::stride, ::stride], (0, 0, 0, 0, low, channels - shape[0] - low)))
     w.case("concat", "", [(2, 3, 5), (1, 3, 5)], [], lambda a, b: torch.cat((a, b), 1))
     w.case("concat", "", [(2,), (1,), (4,)], [], lambda a, b, c: torch.cat((a, b, c), 1), batch=3)
     w.case("flatten", "", [(2, 3, 5)], [], lambda x: x.flatten(1))

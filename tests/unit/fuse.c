@@ -203,12 +203,40 @@ static void random_networks_compute_the_same_bits(void **state)
     assert_true(merged > 100);
 }
 
+static void identity_shortcut_before_add_goes(void **state)
+{
+    (void)state;
+    IS("x = image |> conv(2, kernel = 1)\n y = x |> conv(2, kernel = 1)\n"
+       "loss softmax_cross_entropy(relu(y + shortcut(x, 2)) |> linear(3), label)\n",
+       "x y add1[relu1]:relu1+ linear1 softmax_cross_entropy1");
+    /* with more channels, another reader, or x read in between, it is work of its own */
+    IS("x = image |> conv(2, kernel = 1)\n y = x |> conv(3, kernel = 1)\n"
+       "loss softmax_cross_entropy(y + shortcut(x, 3) |> linear(3), label)\n",
+       "x y shortcut1 add1 linear1 softmax_cross_entropy1");
+    IS("x = image |> conv(2, kernel = 1)\n loss softmax_cross_entropy(x |> shortcut(2) |> linear(3), label)\n",
+       "x shortcut1 linear1 softmax_cross_entropy1");
+    IS("x = image |> conv(2, kernel = 1)\n s = shortcut(x, 2)\n y = tanh(x)\n"
+       "loss softmax_cross_entropy(linear(y + s, 3), label)\n",
+       "x s y add1 linear1 softmax_cross_entropy1");
+}
+
+static void relu_joins_batch_norm(void **state)
+{
+    (void)state;
+    IS("loss softmax_cross_entropy(image |> conv(2, kernel = 1) |> batch_norm |> relu |> linear(3), label)\n",
+       "conv1 batch_norm1[relu1]:relu1+ linear1 softmax_cross_entropy1");
+    IS("loss softmax_cross_entropy(image |> conv(2, kernel = 1) |> batch_norm |> leaky_relu |> tanh |> linear(3), "
+       "label)\n",
+       "conv1 batch_norm1 leaky_relu1[tanh1]:tanh1>tanh linear1 softmax_cross_entropy1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_joins_its_producer),     cmocka_unit_test(relu_moves_behind_the_pool),
         cmocka_unit_test(pointwise_ops_become_chains), cmocka_unit_test(long_chains_are_split),
-        cmocka_unit_test(flatten_before_linear_goes),  cmocka_unit_test(random_networks_compute_the_same_bits),
+        cmocka_unit_test(flatten_before_linear_goes),  cmocka_unit_test(identity_shortcut_before_add_goes),
+        cmocka_unit_test(relu_joins_batch_norm),       cmocka_unit_test(random_networks_compute_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,18 +90,18 @@ static inline void random_op(RandomNet *net)
     const int x = net->count - 1, y = net->count;
     int channels = net->channels[x], size = net->sizes[x];
     Text *text = &net->text;
-    switch (pick(net, 11)) {
+    switch (pick(net, 13)) {
     case 0:
     case 1:
         channels = 1 + pick(net, 4);
-        text_printf(text, "    x%d = x%d |> conv(%d, kernel = 3, pad = 1)%s\n", y, x, channels,
-                    pick(net, 2) ? " |> relu" : "");
+        text_printf(text, "    x%d = x%d |> conv(%d, kernel = 3, pad = 1)%s%s\n", y, x, channels,
+                    pick(net, 2) ? " |> batch_norm" : "", pick(net, 2) ? " |> relu" : "");
         break;
     case 2:
         text_printf(text, "    x%d = x%d |> relu\n", y, x);
         break;
     case 3:
-        text_printf(text, "    x%d = x%d |> tanh |> sigmoid%s\n", y, x, pick(net, 2) ? " |> relu" : "");
+        text_printf(text, "    x%d = x%d |> tanh |> sigmoid%s\n", y, x, pick(net, 2) ? " |> leaky_relu(0.5)" : "");
         break;
     case 4:
         text_printf(text, "    x%d = relu(x%d + x%d)\n", y, x, alike_value(net));
@@ -123,6 +123,14 @@ static inline void random_op(RandomNet *net)
         break;
     case 9:
         text_printf(text, "    x%d = x%d |> dropout(probability = 0.25)\n", y, x);
+        break;
+    case 10: /* an identity, mostly dropped */
+        text_printf(text, "    x%d = relu(x%d + shortcut(x%d, %d))\n", y, x, alike_value(net), channels);
+        break;
+    case 11:
+        channels += pick(net, 3);
+        size = (size + 1) / 2;
+        text_printf(text, "    x%d = x%d |> shortcut(%d, stride = 2)\n", y, x, channels);
         break;
     default:
         text_printf(text, "    x%d = x%d |> tanh\n", y, x);

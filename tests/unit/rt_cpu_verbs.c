@@ -306,12 +306,53 @@ static void test_dropout(void **state)
     }
 }
 
+/* ---- shortcut: every pair of blocks that a run of channels can lie in ---- */
+static void shortcut_check(int64_t in, int64_t out, int64_t h, int64_t wide, int stride, int block)
+{
+    world *w = world_new();
+    const ref_shortcut r = {3, in, h, wide, out, stride};
+    pn_tensor x = tensor("x", 4, 3, in, h, wide),
+              y = tensor("y", 4, 3, out, (h - 1) / stride + 1, (wide - 1) / stride + 1);
+    if (block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+    pn_op *op = pn_shortcut_init(&w->stage, &(pn_shortcut_def){"shortcut", &x, &y, stride});
+    world_ready(w);
+    const int64_t nx = elements(4, x.dim), ny = elements(4, y.dim);
+    float *px = numbers(nx, false, 1), *pgy = numbers(ny, false, 2), *ey = floats(ny), *egx = floats(nx);
+    ref_shortcut_forward(&r, px, ey);
+    ref_shortcut_backward(&r, pgy, egx);
+    float *sx = slot(&x.value, 1), *sy = slot(&y.value, 1), *gy = slot(&y.gradient, 0), *gx = slot(&x.gradient, 0);
+    dirty(&y.value);
+    dirty(&x.gradient);
+    put(&x, px, sx);
+    put(&y, pgy, gy);
+    pn_shortcut_forward(op, sx, sy);
+    pn_shortcut_backward(op, gy, gx);
+    same("y", ey, get(&y, sy), ny, true);
+    lanes_are_zero("y", &y, sy);
+    same("gx", egx, get(&x, gx), nx, true);
+    lanes_are_zero("gx", &x, gx);
+}
+
+static void test_shortcut(void **state)
+{
+    (void)state;
+    for (int block = 0; block <= 16; block += 8) {
+        shortcut_check(16, 32, 8, 6, 2, block);
+        shortcut_check(32, 64, 4, 4, 2, block);
+        shortcut_check(5, 12, 7, 5, 3, block);
+        shortcut_check(20, 45, 3, 4, 1, block);
+        shortcut_check(24, 24, 5, 5, 1, block);
+        shortcut_check(1, 2, 9, 1, 4, block);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_maxpool),   cmocka_unit_test(test_avgpool), cmocka_unit_test(test_add),
         cmocka_unit_test(test_pointwise), cmocka_unit_test(test_concat),  cmocka_unit_test(test_flatten),
-        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_shortcut),  cmocka_unit_test(test_dropout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
