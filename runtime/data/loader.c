@@ -39,8 +39,9 @@ struct pn_loader {
     bool closing;
 };
 
-/* From here on a minibatch of raw samples is worth a thread: below, the gathering costs less than a hundredth of any
- * step that can use it (LeNet-5 on 100 images of MNIST, 76 KiB: 10 us of 4 ms). */
+/* From here on, and always when samples are augmented, a minibatch is worth a thread. Measured with LeNet-5 on 100
+ * images (76 KiB): gathered by the stage they take 0.6 % of its time, augmented 1.5 %; images/s differ by less than the
+ * noise. */
 enum { WORTH_BYTES = 128 << 10, MOST_AHEAD = 64, USUAL_AHEAD = 2 };
 
 static int64_t slots(const pn_loader *loader)
