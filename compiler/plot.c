@@ -70,9 +70,14 @@ static bool read_line(Reading *r, size_t at, size_t length, bool last)
 
 static bool read_run(Reading *r)
 {
+    enum { MOST_BYTES = 16 << 20 }; /* load_text() reads little more */
     const char *text = r->file->text;
     const size_t length = r->file->length;
     bool good = true;
+    if (length > MOST_BYTES) {
+        diag_error(r->diags, P0608, (Span){0}, "%s: this is more than 16 MiB, too much for metrics", r->file->path);
+        return false;
+    }
     for (size_t at = 0; good && at < length;) {
         const char *newline = memchr(text + at, '\n', length - at);
         const size_t end = newline ? (size_t)(newline - text) : length;

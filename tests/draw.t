@@ -121,6 +121,8 @@ fails 1 'bad.jsonl:1:1: error: this is no line of metrics' "a step that is no nu
 echo '{"step":3,"loss":1}' >"$WORK/bad.jsonl"
 fails 1 'bad.jsonl:1:1: error: this line has no .seconds.' "no seconds" "$PNETC" plot --x=seconds "$WORK/bad.jsonl"
 fails 1 'there are no metrics in it' "an empty file" "$PNETC" plot /dev/null
+yes "$(head -1 run.jsonl)" | head -c 17000000 >"$WORK/bad.jsonl"
+fails 1 'more than 16 MiB' "too large a file" "$PNETC" plot "$WORK/bad.jsonl"
 fails 1 'nothere.jsonl' "a file that is not there" "$PNETC" plot run.jsonl half=nothere.jsonl
 fails 1 'apt install gnuplot-nox' "no gnuplot" env PATH="$WORK/empty" "$PNETC" plot run.jsonl
 if command -v gnuplot >/dev/null; then
