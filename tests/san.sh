@@ -27,6 +27,8 @@ for net in branches autoencoder; do
     build build/asan "$address" tests/nets/$net.pnet
     "$program" --steps 6 --eval-every 3 --quiet --save "$work/weights.safetensors" >/dev/null
     "$program" --steps 2 --transport serial --quiet --load "$work/weights.safetensors" >/dev/null
+    "$program" --steps 3 --prefetch 2 --quiet --checkpoint "$work/c.safetensors" --checkpoint-every 1 >/dev/null
+    "$program" --steps 6 --quiet --resume "$work/c.safetensors" >/dev/null
 done
 
 echo "== threads: TSan"
@@ -35,6 +37,7 @@ build/tsan/tests/rt_transport >/dev/null
 build/tsan/tests/rt_loader >/dev/null
 for schedule in stale stale_1f1b pipedream 'hybrid(stale, steps = 4, then = sequential)'; do
     build build/tsan "$thread" tests/nets/branches.pnet --set "pipeline.schedule=$schedule"
-    "$program" --steps 8 --eval-every 3 --quiet --transport threads >/dev/null
+    "$program" --steps 8 --eval-every 3 --prefetch 2 --quiet --checkpoint "$work/c.safetensors" --checkpoint-every 1 >/dev/null
+    "$program" --steps 12 --quiet --resume "$work/c.safetensors" >/dev/null
 done
 echo "san: clean"

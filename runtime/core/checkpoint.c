@@ -129,11 +129,11 @@ enum { STEP, SEED, BATCH, OPTIMIZER, DATA, TEXTS };
 Resume resume_open(const char *path, const pn_program *program)
 {
     Metadata about[TEXTS] = {
-        [STEP] = {"step"},
-        [SEED] = {"seed"},
-        [BATCH] = {"batch"},
-        [OPTIMIZER] = {"optimizer"},
-        [DATA] = {"data"}
+        [STEP] = {.key = "step"},
+        [SEED] = {.key = "seed"},
+        [BATCH] = {.key = "batch"},
+        [OPTIMIZER] = {.key = "optimizer"},
+        [DATA] = {.key = "data"}
     };
     char *error = safetensors_about(path, about, TEXTS);
     if (error)
