@@ -226,6 +226,17 @@ pn_op *pn_flatten_init(pn_stage *stage, const pn_flatten_def *def);
 void pn_flatten_forward(pn_op *op, const float *x, float *y);
 void pn_flatten_backward(pn_op *op, const float *gy, float *gx);
 
+/* y = x / s^beta, s = k + alpha / size * the sum of x^2 over `size` channels around (Caffe's scaling). */
+typedef struct {
+    const char *name;
+    pn_tensor *x, *y;
+    int size;
+    double alpha, beta, k;
+} pn_lrn_def;
+pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def);
+void pn_lrn_forward(pn_op *op, const float *x, float *y);
+void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx);
+
 /* y = every stride-th row and column of x, between channels of zeros: (channels of y - of x) / 2 before, the rest behind. */
 typedef struct {
     const char *name;

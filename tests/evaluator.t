@@ -20,7 +20,7 @@ network ops(classes = 10) {
     input image: f32[1, 28, 28]
     input label: class[classes]
     a = image |> maxpool(2) |> conv(4, kernel = 3, stride = 2, init = xavier) |> batch_norm |> tanh |> leaky_relu(0.3) |> leaky_relu(slope = 1) |> maxpool(2, ceil = yes)
-    b = a |> conv(4, kernel = 3, pad = 2, dilation = 2, groups = 4, bias = no) |> relu |> maxpool(3, stride = 1, pad = 1)
+    b = a |> conv(4, kernel = 3, pad = 2, dilation = 2, groups = 4, bias = no) |> relu |> lrn |> maxpool(3, stride = 1, pad = 1)
     c = concat(a + b, a, a) + concat(b, b, b)
     register
     d = c |> avgpool(2, stride = 1, pad = 1, count_padding = yes) |> sigmoid

@@ -25,7 +25,7 @@ network every_op(classes = 10) {
     b = a |> conv(8, kernel = 3, pad = 2, dilation = 2, groups = 2, bias = no) |> tanh |> sigmoid |> leaky_relu(slope = 0.3)
     register
     b2 = relu(shortcut(a, 8) + (b |> shortcut(8, stride = 1)))
-    c = concat(b2 + b, a, a) |> shortcut(30) |> maxpool(2, ceil = yes) |> relu
+    c = concat(b2 + b, a, a) |> shortcut(30) |> lrn(size = 3, beta = 0.5) |> maxpool(2, ceil = yes) |> relu
     d = c |> avgpool(3, stride = 2, pad = 1, count_padding = yes) |> leaky_relu(slope = 1) |> leaky_relu
     register
     e = concat(d |> flatten |> dropout(0.3) |> linear(20) |> batch_norm(eps = 1e-3) |> tanh, global_avgpool(c) |> flatten)

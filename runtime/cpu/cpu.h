@@ -115,6 +115,7 @@ struct pn_op {
         pn_linear_def linear;
         pn_pool_def pool;
         pn_batch_norm_def batch_norm;
+        pn_lrn_def lrn;
         pn_pointwise_def pointwise;
         pn_add_def add;
         pn_concat_def concat;

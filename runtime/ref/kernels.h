@@ -97,6 +97,17 @@ void ref_norm_backward(const ref_channels *c, double epsilon, const float *x, co
 void ref_norm_track(const ref_channels *c, double momentum, const float *mean, const float *variance,
                     float *running_mean, float *running_variance);
 
+/* ---- kernels_lrn.c: y = x / s^beta, s = k + alpha / window * sum of x^2 over `window` channels around ---- */
+enum { REF_LRN_MOST = 31 }; /* channels of a window */
+typedef struct {
+    ref_channels all;
+    int64_t window;
+    double alpha, beta, k;
+} ref_lrn;
+void ref_lrn_forward(const ref_lrn *l, const float *x, float *y);
+/* gx = gy / s^beta - 2 alpha beta / window * x * sum of gy y / s over the same channels */
+void ref_lrn_backward(const ref_lrn *l, const float *x, const float *gy, float *gx);
+
 /* ---- kernels_loss.c: the mean loss over `count` samples of [count][classes] ---- */
 /* Index of the first largest value. */
 int64_t ref_argmax(const float *x, int64_t n);

@@ -33,6 +33,10 @@ struct pn_op {
             pn_batch_norm_def def;
             ref_channels shape;
         } norm;
+        struct {
+            pn_lrn_def def;
+            ref_lrn shape;
+        } lrn;
         pn_pointwise_def pointwise;
         pn_add_def add;
         struct {

@@ -1,4 +1,4 @@
-/* verbs_norm.c: the verbs of batch normalisation for target ref. */
+/* verbs_norm.c: the verbs of batch and local response normalisation for target ref. */
 #include "ref/verbs.h"
 
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def)
@@ -61,4 +61,30 @@ void pn_batch_norm_test(pn_op *op, const float *x, const float *scale, const flo
     ref_op_check(op, def->x, REF_VALUE, x);
     ref_op_check(op, def->y, REF_VALUE, y);
     normalise(op, x, scale, shift, running_mean, running_variance, y);
+}
+
+pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def)
+{
+    pn_op *op = ref_op_new(stage, def->name);
+    const int64_t *x = def->x->dim;
+    op->lrn.def = *def;
+    op->lrn.shape = (ref_lrn){{x[0], x[1], x[2] * x[3]}, def->size, def->alpha, def->beta, def->k};
+    ref_op_reads(op, def->x);
+    ref_op_writes(op, def->y);
+    return op;
+}
+
+void pn_lrn_forward(pn_op *op, const float *x, float *y)
+{
+    ref_op_check(op, op->lrn.def.x, REF_VALUE, x);
+    ref_op_check(op, op->lrn.def.y, REF_VALUE, y);
+    ref_lrn_forward(&op->lrn.shape, x, y);
+}
+
+void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx)
+{
+    ref_op_check(op, op->lrn.def.x, REF_VALUE, x);
+    ref_op_check(op, op->lrn.def.y, REF_GRADIENT, gy);
+    ref_op_check(op, op->lrn.def.x, REF_GRADIENT, gx);
+    ref_lrn_backward(&op->lrn.shape, x, gy, gx);
 }

@@ -99,8 +99,43 @@ static void test_norm(void **state)
             norm_check(&cases[i], integers);
 }
 
+static void lrn_check(int64_t c, int64_t h, int64_t wide, int block, int size)
+{
+    world *w = world_new();
+    const ref_lrn r = {{2, c, h * wide}, size, 0.3, 0.75, 2};
+    pn_tensor x = tensor("x", 4, 2, c, h, wide), y = tensor("y", 4, 2, c, h, wide);
+    if (block)
+        cpu_choose(&w->stage, &x, dnn_blocked(x.dim, block));
+    pn_op *op = pn_lrn_init(
+        &w->stage, &(pn_lrn_def){.name = "lrn", .x = &x, .y = &y, .size = size, .alpha = 0.3, .beta = 0.75, .k = 2});
+    world_ready(w);
+    const int64_t n = elements(4, x.dim);
+    float *px = numbers(n, false, 1), *pgy = numbers(n, false, 2), *ey = floats(n), *egx = floats(n);
+    ref_lrn_forward(&r, px, ey);
+    ref_lrn_backward(&r, px, pgy, egx);
+    float *sx = slot(&x.value, 1), *sy = slot(&y.value, 1), *gy = slot(&y.gradient, 0), *gx = slot(&x.gradient, 0);
+    dirty(&y.value);
+    dirty(&x.gradient);
+    put(&x, px, sx);
+    put(&y, pgy, gy);
+    pn_lrn_forward(op, sx, sy);
+    pn_lrn_backward(op, sx, gy, gx);
+    same("y", ey, get(&y, sy), n, true);
+    lanes_are_zero("y", &y, sy);
+    same("gx", egx, get(&x, gx), n, true);
+    lanes_are_zero("gx", &x, gx);
+}
+
+static void test_lrn(void **state)
+{
+    (void)state;
+    lrn_check(20, 9, 11, 16, 5);
+    lrn_check(7, 4, 4, 8, 3);
+    lrn_check(40, 3, 3, 0, 31);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm), cmocka_unit_test(test_lrn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
