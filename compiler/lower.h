@@ -166,6 +166,12 @@ const NodeId *lower_finish(Lower *l);
 /* lower_registers.c: the cuts of the finished graph, from `register` statements or the setting. `to` as above,
  * old_nodes long. */
 void lower_registers(Lower *l, const NodeId *to, int old_nodes);
+typedef VEC(Cut) Cuts;
+/* The cuts of ppv(...) or after(...), ascending; false if `expr` is neither (nothing is reported then). */
+bool lower_places(Lower *l, const Expr *expr, const NodeId *to, Cuts *cuts);
+/* lower_auto.c: auto(...), into the settings; and sizes written as text: "512 MiB". */
+void lower_auto(Lower *l, const Expr *call, const NodeId *to);
+bool lower_bytes(Lower *l, const Expr *expr, const char *what, int64_t *bytes);
 
 /* settings.c */
 void lower_settings(Lower *l);

@@ -3,14 +3,12 @@
  * ppv(p1, .., pK): the paper's pipeline placement vector: a register after weighted layer p (Zhang and Abdelrahman
  * 2021, section 3). It stands just before the next weighted layer, so that the activations and pools behind a layer
  * stay with it. after(a, b, ...): a register right behind the node of that name, or behind what a variable of the
- * network holds at last. */
+ * network holds at last. auto(...): none yet; place.c finds them. */
 #include "lower.h"
 #include "op.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef VEC(Cut) Cuts;
 
 /* ---- ppv ---- */
 
@@ -135,23 +133,34 @@ static void place_after(Lower *l, const Expr *call, const NodeId *to, Cuts *cuts
 
 /* ---- all ---- */
 
+bool lower_places(Lower *l, const Expr *expr, const NodeId *to, Cuts *cuts)
+{
+    if (expr->kind != EXPR_CALL)
+        return false;
+    if (!strcmp(expr->text, "ppv"))
+        place_ppv(l, expr, cuts);
+    else if (!strcmp(expr->text, "after"))
+        place_after(l, expr, to, cuts);
+    else
+        return false;
+    return true;
+}
+
 static void place_by_setting(Lower *l, const NodeId *to, Cuts *cuts)
 {
     const Expr *expr = l->registers;
     if (expr->kind == EXPR_NAME && !strcmp(expr->text, "none"))
         return;
-    if (expr->kind == EXPR_CALL && !strcmp(expr->text, "ppv")) {
-        place_ppv(l, expr, cuts);
-    } else if (expr->kind == EXPR_CALL && !strcmp(expr->text, "after")) {
-        place_after(l, expr, to, cuts);
-    } else {
-        static const char *const ways[] = {"ppv", "after", "none"};
-        FAIL(l, NULL, P0523, expr->span, "registers are placed by ppv(...) or after(...), or there are none");
+    if (expr->kind == EXPR_CALL && !strcmp(expr->text, "auto")) {
+        lower_auto(l, expr, to);
+    } else if (!lower_places(l, expr, to, cuts)) {
+        static const char *const ways[] = {"ppv", "after", "auto", "none"};
+        FAIL(l, NULL, P0523, expr->span, "registers are placed by ppv(...), after(...) or auto(...), or there are none");
         const char *near =
             expr->kind == EXPR_NAME || expr->kind == EXPR_CALL ? nearest(expr->text, ways, COUNT(ways)) : NULL;
         diag_hint(l->diags, "%s",
                   near ? arena_printf(l->arena, "did you mean %s?", near)
-                       : "registers = ppv(1, 2), after(pool1) or none");
+                       : "registers = ppv(1, 2), after(pool1), auto(stages = 2) or none");
     }
 }
 

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include "build.h"
+#include "calibrate.h"
 #include "draw.h"
 #include "emit.h"
+#include "measure.h"
 #include "options.h"
+#include "place_report.h"
 #include "report.h"
 
 typedef struct {
@@ -15,6 +18,12 @@ typedef struct {
     Diags *diags;
     Options options;
     const char *self;
+    const Ast *ast;
+    Override *overrides;
+    const Graph *written; /* with its registers */
+    Settings settings;
+    const CostModel *model;
+    const Balance *balance;
 } Session;
 
 /* Prints what was reported; true if there were errors. */
@@ -39,8 +48,22 @@ static bool dumps(const Session *s, const char *what)
     return s->options.dump && !strcmp(s->options.dump, what);
 }
 
-/* text -> Ast -> Graph -> Pipe -> Sched -> Plan. NULL after errors, or when a dump (into `out`) ended it early. */
-static const Plan *compile(Session *s, Text *out)
+/* Machine and profile. NULL after errors. */
+static const CostModel *cost_model(Session *s, const Settings *settings, const TargetDef *target)
+{
+    const Options *o = &s->options;
+    CostModel *model = arena_alloc(s->arena, sizeof *model);
+    model->hardware = hardware_find(s->arena, s->diags, &s->sources, settings, o->machine);
+    model->target = target;
+    model->states = optimizer_states(&settings->train.optimizer);
+    if (o->profile && model->hardware)
+        model->profile = profile_read(s->arena, s->diags, &s->sources, o->profile, s->written, target,
+                                      o->machine ? model->hardware->name : NULL);
+    return model->hardware && (model->profile || !o->profile) ? model : NULL;
+}
+
+/* text -> Ast -> Graph, settings and cost model. False after errors, or when a dump (into `out`) ended it early. */
+static bool elaborate(Session *s, Text *out)
 {
     static const char *const forms[] = {"ast", "graph", "pipe", "sched", "plan"};
     const Options *o = &s->options;
@@ -61,18 +84,35 @@ static const Plan *compile(Session *s, Text *out)
 
     Arena *a = s->arena;
     Diags *d = s->diags;
-    const Ast *ast = load(a, d, &s->sources, o->file[0]);
-    Override *overrides = options_overrides(a, d, &s->sources, o);
+    s->ast = load(a, d, &s->sources, o->file[0]);
+    s->overrides = options_overrides(a, d, &s->sources, o);
     if (dumps(s, "ast")) {
-        ast_dump(ast, out);
-        return NULL;
+        ast_dump(s->ast, out);
+        return false;
     }
     if (diag_errors(d))
-        return NULL;
+        return false;
+    const Name network = o->network ? name_of(a, o->network) : NULL;
+    s->written = lower(a, d, &s->sources, s->ast, network, s->overrides, o->ndefines, &s->settings);
+    if (!s->written)
+        return false;
+    graph_check(s->written);
+    s->model = cost_model(s, &s->settings, target);
+    return s->model != NULL;
+}
 
-    Settings *settings = arena_alloc(a, sizeof *settings);
-    const Graph *written =
-        lower(a, d, &s->sources, ast, o->network ? name_of(a, o->network) : NULL, overrides, o->ndefines, settings);
+/* Further -> Pipe -> Sched -> Plan, and its balance. NULL after errors, or when a dump (into `out`) ended it early. */
+static const Plan *compile(Session *s, Text *out)
+{
+    if (!elaborate(s, out))
+        return NULL;
+    const Options *o = &s->options;
+    const Settings *settings = &s->settings;
+    Arena *a = s->arena;
+    Diags *d = s->diags;
+    if (settings->pipeline.automatic.wanted)
+        s->written = place_registers(a, d, s->written, settings, s->model);
+    const Graph *written = s->written;
     if (!written)
         return NULL;
     graph_check(written);
@@ -101,7 +141,7 @@ static const Plan *compile(Session *s, Text *out)
         sched_dump(sched, out);
         return NULL;
     }
-    const Plan *plan = plan_memory(a, d, sched, target);
+    const Plan *plan = plan_memory(a, d, sched, s->model->target);
     if (!plan)
         return NULL;
     plan_check(plan);
@@ -109,6 +149,8 @@ static const Plan *compile(Session *s, Text *out)
         plan_dump(plan, out);
         return NULL;
     }
+    s->balance = balance_judge(a, plan, predict(a, sched, s->model), written, o->command == COMMAND_CHECK);
+    balance_warn(a, d, s->balance, written, o->warn_balance, o->warn_stale, o->warn_memory);
     return diag_errors(d) ? NULL : plan;
 }
 
@@ -116,12 +158,57 @@ static int check_or_plan(Session *s)
 {
     Text out = text_new(s->arena);
     const Plan *plan = compile(s, &out);
-    if (plan && s->options.command == COMMAND_CHECK)
-        (s->options.json ? report_check_json : report_check)(plan, &out);
+    if (plan && s->options.all_schedules)
+        (s->options.json ? report_schedules_json : report_schedules)(s->written, &s->settings, s->model, &out);
+    else if (plan && s->options.command == COMMAND_CHECK)
+        (s->options.json ? report_check_json : report_check)(s->balance, s->written, &out);
     else if (plan)
         (s->options.json ? report_plan_json : plan_dump)(plan, &out);
     if (errors(s))
         return 1;
+    fwrite(out.data, 1, out.length, stdout);
+    return finish_output(0);
+}
+
+static int place(Session *s)
+{
+    enum { USUAL = 8 };
+    const Options *o = &s->options;
+    const char *path = o->file[0];
+    if (o->write && !strcmp(path, "-")) {
+        fprintf(stderr, "pnetc: --write needs a file, not standard input\n");
+        return 2;
+    }
+    Text out = text_new(s->arena);
+    if (!elaborate(s, &out)) {
+        errors(s);
+        return 1;
+    }
+    const AutoRegisters *wishes = &s->settings.pipeline.automatic;
+    const int asked = o->workers ? o->workers : wishes->stages ? wishes->stages : wishes->workers;
+    const int machine = s->model->hardware->workers;
+    const Front *front = place_front(s->arena, s->diags, s->written, &s->settings, s->model,
+                                     asked             ? asked
+                                     : machine < USUAL ? machine
+                                                       : USUAL);
+    const int chosen = !front ? 0 : wishes->stages && !o->workers ? wishes->stages : front->best;
+    if (front && (chosen < 1 || chosen > front->nrows || !front->row[chosen - 1].outcome.legal))
+        place_refused(s->arena, s->diags, front, chosen ? chosen : asked);
+    if (errors(s))
+        return 1;
+    (o->json ? report_front_json : report_front)(front, chosen, &out);
+    if (o->write) {
+        s->diags = diags_new(s->arena, &s->sources);
+        const Placement *placed = &front->row[chosen - 1].placed;
+        bool by_setting;
+        const char *text = place_write(s->arena, s->diags, &s->sources, s->ast, s->written, placed->cut, placed->ncuts,
+                                       s->overrides, o->ndefines, &by_setting);
+        if (text && write_text(s->arena, s->diags, path, text, strlen(text)) && !o->json)
+            text_printf(&out, "%s: written with %d register%s%s\n", path, placed->ncuts, placed->ncuts == 1 ? "" : "s",
+                        by_setting ? ", as registers = after(...): not all stand between statements" : "");
+        if (errors(s))
+            return 1;
+    }
     fwrite(out.data, 1, out.length, stdout);
     return finish_output(0);
 }
@@ -196,6 +283,64 @@ static int draw(Session *s)
     return errors(s) ? 1 : deliver(s, timeline || !strcmp(format, "svg") ? &picture : &dot);
 }
 
+static int profile(Session *s)
+{
+    enum { USUAL_STEPS = 30 };
+    const Options *o = &s->options;
+    const int steps = o->steps ? o->steps : USUAL_STEPS;
+    Text unused = text_new(s->arena), out = text_new(s->arena);
+    const Plan *plan = compile(s, &unused);
+    if (errors(s) || !plan)
+        return 1;
+    Diags *d = s->diags = diags_new(s->arena, &s->sources);
+    char *folder = measure_build(s->arena, d, s->self, plan);
+    const bool pipelined = plan->sched->pipe->nstages > 1;
+    const Measurement *idle = NULL, *busy = NULL;
+    if (folder)
+        idle = measure_run(s->arena, d, folder, plan, false, steps, o->program);
+    if (idle && pipelined)
+        busy = measure_run(s->arena, d, folder, plan, true, steps, o->program);
+    if (folder)
+        remove_folder(folder);
+    if (errors(s))
+        return 1;
+    profile_write(&out, s->written, plan, o->machine ? s->model->hardware->name : machine_name(s->arena), idle, busy,
+                  o->alone);
+    return deliver(s, &out);
+}
+
+/* Measures the network of calibrate.h, in a folder that holds its source, as `profile` measures a user's. */
+static int calibrate(Session *s)
+{
+    enum { STEPS = 40, QUICK_STEPS = 12, MEGABYTE = 1 << 20 };
+    Options *o = &s->options;
+    Text unused = text_new(s->arena), out = text_new(s->arena);
+    const int workers = processors();
+    double *rate = arena_alloc(s->arena, sizeof *rate * (size_t)workers);
+    const bool rated = calibrate_bandwidth(workers, (size_t)(o->quick ? 16 : 64) * MEGABYTE, rate);
+    char *source = temporary_folder(s->arena, s->diags), *folder = NULL;
+    const Plan *plan = NULL;
+    const Measurement *measured = NULL;
+    if (source) {
+        const char *network = calibrate_network();
+        o->file[0] = arena_printf(s->arena, "%s/calibration.pnet", source);
+        if (write_text(s->arena, s->diags, o->file[0], network, strlen(network)))
+            plan = compile(s, &unused);
+    }
+    if (plan)
+        folder = measure_build(s->arena, s->diags, s->self, plan);
+    if (folder)
+        measured = measure_run(s->arena, s->diags, folder, plan, workers > 1, o->quick ? QUICK_STEPS : STEPS, NULL);
+    if (folder)
+        remove_folder(folder);
+    if (source)
+        remove_folder(source);
+    if (errors(s) || !measured)
+        return 1;
+    calibrate_write(&out, plan, s->model->states, measured, workers, rated ? rate : NULL);
+    return deliver(s, &out);
+}
+
 static int plot(Session *s)
 {
     const Options *o = &s->options;
@@ -240,7 +385,11 @@ static int list(Session *s)
     static const struct {
         const char *name;
         void (*print)(Text *out);
-    } lists[] = {{"ops", op_list}, {"schedules", schedule_list}, {"targets", target_list}, {"data", choices_list}};
+    } lists[] = {{"ops", op_list},
+                 {"schedules", schedule_list},
+                 {"targets", target_list},
+                 {"data", choices_list},
+                 {"machines", hardware_list}};
     const char *names[COUNT(lists)];
     const char *word = s->options.file[0];
     for (int i = 0; i < COUNT(lists); i++) {
@@ -253,7 +402,7 @@ static int list(Session *s)
         }
     }
     const char *near = nearest(word, names, COUNT(names));
-    fprintf(stderr, "pnetc: list wants ops, schedules, targets or data, not '%s'%s%s%s\n", word,
+    fprintf(stderr, "pnetc: list wants ops, schedules, targets, data or machines, not '%s'%s%s%s\n", word,
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return 2;
 }
@@ -268,6 +417,9 @@ int main(int argc, char **argv)
     case COMMAND_CHECK:
     case COMMAND_PLAN:
         status = check_or_plan(&s);
+        break;
+    case COMMAND_PLACE:
+        status = place(&s);
         break;
     case COMMAND_BUILD:
     case COMMAND_RUN:
@@ -290,6 +442,12 @@ int main(int argc, char **argv)
         break;
     case COMMAND_PLOT:
         status = plot(&s);
+        break;
+    case COMMAND_PROFILE:
+        status = profile(&s);
+        break;
+    case COMMAND_CALIBRATE:
+        status = calibrate(&s);
         break;
     case COMMAND_FLAGS:
         flags_print(s.self, s.options.libs ? s.options.libs : "cflags", stdout);

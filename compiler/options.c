@@ -25,6 +25,14 @@ enum {
     O_MINIBATCHES,
     O_X,
     O_SMOOTH,
+    O_MACHINE,
+    O_PROFILE,
+    O_WARN,
+    O_WORKERS,
+    O_ALL_SCHEDULES,
+    O_STEPS,
+    O_ALONE,
+    O_QUICK,
     O_QUIET,
     O_HELP,
     O_VERSION,
@@ -54,26 +62,38 @@ static const OptionDef option_table[O_COUNT] = {
     [O_MINIBATCHES] = {"--minibatches", NULL, "N", "schedule: how many of each phase to draw"},
     [O_X] = {"--x", NULL, "step|epoch|seconds", "what runs along the x axis (default: step)"},
     [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)"},
+    [O_MACHINE] = {"--machine", NULL, "NAME", "what to predict times for: pnetc list machines, or FILE.pnet"},
+    [O_PROFILE] = {"--profile", NULL, "FILE", "times that were measured, instead of predicted ones"},
+    [O_WARN] = {"-W", NULL, "LIMIT", "warn of balance, stale or memory; -Wno-LIMIT: not; -WLIMIT=error: an error"},
+    [O_WORKERS] = {"--workers", NULL, "N", "try 1 to N workers (default: 8, or what the machine has)"},
+    [O_ALL_SCHEDULES] = {"--all-schedules", NULL, NULL, "compare all schedules instead"},
+    [O_STEPS] = {"--steps", NULL, "N", "minibatches to measure (default: 30)"},
+    [O_ALONE] = {"--alone", NULL, NULL, "times of one worker at work, not of all of them"},
+    [O_QUICK] = {"--quick", NULL, NULL, "less exact, in some seconds"},
     [O_QUIET] = {"--quiet", "-q", NULL, "say nothing but errors and results"},
     [O_HELP] = {"--help", "-h", NULL, "this text"},
     [O_VERSION] = {"--version", NULL, NULL, "the version"},
 };
 
 /* > 0: the value is a number from 1 to this. */
-static const int largest[O_COUNT] = {[O_MINIBATCHES] = DRAW_MOST_MINIBATCHES, [O_SMOOTH] = 1000};
+static const int largest[O_COUNT] = {
+    [O_MINIBATCHES] = DRAW_MOST_MINIBATCHES, [O_SMOOTH] = 1000, [O_STEPS] = 100000, [O_WORKERS] = MAX_STAGES};
 
-#define BIT(option) (1u << (option))
-#define COMPILE     (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET))
+#define BIT(option) (UINT64_C(1) << (option))
+#define COMPILE                                                                                                        \
+    (BIT(O_TARGET) | BIT(O_NETWORK) | BIT(O_DEFINE) | BIT(O_SET) | BIT(O_MACHINE) | BIT(O_PROFILE) | BIT(O_WARN))
 typedef struct {
     const char *name, *arguments, *doc;
     int least, most; /* positional arguments; most -1: any number */
-    unsigned options;
+    uint64_t options;
 } CommandDef;
 static const CommandDef command_table[COMMAND_COUNT] = {
     [COMMAND_CHECK] = {"check", "FILE", "check a network and print its stages, staleness and memory", 1, 1,
                        COMPILE | BIT(O_JSON) | BIT(O_DUMP)},
     [COMMAND_PLAN] = {"plan", "FILE", "print the memory map: every byte of every stage", 1, 1,
-                      COMPILE | BIT(O_JSON) | BIT(O_DUMP)},
+                      COMPILE | BIT(O_JSON) | BIT(O_DUMP) | BIT(O_ALL_SCHEDULES)},
+    [COMMAND_PLACE] = {"place", "FILE", "where registers would stand best, and what each further one gains and costs",
+                       1, 1, COMPILE | BIT(O_JSON) | BIT(O_WORKERS) | BIT(O_WRITE)},
     [COMMAND_BUILD] = {"build", "FILE -o DIR", "write the program's C and compile it", 1, 1,
                        COMPILE | BIT(O_OUT) | BIT(O_EMIT_ONLY) | BIT(O_QUIET)},
     [COMMAND_RUN] = {"run", "FILE [-- PROGRAM OPTIONS]", "build in a temporary folder and train", 1, 1,
@@ -81,11 +101,15 @@ static const CommandDef command_table[COMMAND_COUNT] = {
     [COMMAND_FMT] = {"fmt", "FILE...", "print the canonical form, comments kept", 1, -1, BIT(O_CHECK) | BIT(O_WRITE)},
     [COMMAND_EXPLAIN] = {"explain", "[CODE]", "what a diagnostic code means, with an example", 0, 1, 0},
     [COMMAND_DOCTOR] = {"doctor", "", "what this machine has for building programs", 0, 0, 0},
-    [COMMAND_LIST] = {"list", "ops|schedules|targets|data", "what the language can name", 1, 1, 0},
+    [COMMAND_LIST] = {"list", "ops|schedules|targets|data|machines", "what the language can name", 1, 1, 0},
     [COMMAND_DRAW] = {"draw", "FILE", "draw the network or its schedule in space and time", 1, 1,
                       COMPILE | BIT(O_FILE) | BIT(O_WHAT) | BIT(O_FORMAT) | BIT(O_TIME) | BIT(O_MINIBATCHES)},
     [COMMAND_PLOT] = {"plot", "[NAME=]METRICS...", "draw loss and accuracy of runs from their --metrics files", 1, -1,
                       BIT(O_FILE) | BIT(O_X) | BIT(O_SMOOTH)},
+    [COMMAND_PROFILE] = {"profile", "FILE [-- PROGRAM OPTIONS]", "measure the time of every node on this machine", 1, 1,
+                         (COMPILE & ~BIT(O_PROFILE)) | BIT(O_FILE) | BIT(O_STEPS) | BIT(O_ALONE)},
+    [COMMAND_CALIBRATE] = {"calibrate", "", "measure this machine and describe it in a machine block", 0, 0,
+                           BIT(O_FILE) | BIT(O_TARGET) | BIT(O_QUICK)},
     [COMMAND_FLAGS] = {"flags", "", "compiler and linker flags, for generated Makefiles", 0, 0,
                        BIT(O_CFLAGS) | BIT(O_LIBS)},
 };
@@ -203,6 +227,25 @@ static void check_value(const CommandDef *c, int option, const char *value)
     usage(c, "%s wants %s, not '%s'", o->name, o->value, value);
 }
 
+/* "stale", "no-stale", "stale=error" */
+static void set_warning(Options *o, const CommandDef *c, const char *value)
+{
+    const struct {
+        const char *name;
+        Warn *warn;
+    } limits[] = {{"balance", &o->warn_balance}, {"stale", &o->warn_stale}, {"memory", &o->warn_memory}};
+    const bool off = !strncmp(value, "no-", 3);
+    const char *name = value + (off ? 3 : 0), *equals = strchr(name, '=');
+    const size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    for (int i = 0; i < COUNT(limits); i++)
+        if (strlen(limits[i].name) == length && !strncmp(name, limits[i].name, length) &&
+            (!equals || (!off && !strcmp(equals, "=error")))) {
+            *limits[i].warn = off ? WARN_OFF : equals ? WARN_ERROR : WARN_ON;
+            return;
+        }
+    usage(c, "-W wants balance, stale or memory, no- before it or =error behind it, not '%s'", value);
+}
+
 static void set_option(Options *o, const CommandDef *c, int option, const char *value)
 {
     switch (option) {
@@ -252,6 +295,30 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
     case O_SMOOTH:
         o->smooth = atoi(value);
         break;
+    case O_MACHINE:
+        o->machine = value;
+        break;
+    case O_PROFILE:
+        o->profile = value;
+        break;
+    case O_WARN:
+        set_warning(o, c, value);
+        break;
+    case O_WORKERS:
+        o->workers = atoi(value);
+        break;
+    case O_ALL_SCHEDULES:
+        o->all_schedules = true;
+        break;
+    case O_STEPS:
+        o->steps = atoi(value);
+        break;
+    case O_ALONE:
+        o->alone = true;
+        break;
+    case O_QUICK:
+        o->quick = true;
+        break;
     case O_CFLAGS:
         o->cflags = "";
         break;
@@ -293,7 +360,7 @@ Options options_read(Arena *arena, int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         const char *word = argv[i], *value;
         if (!no_options && !strcmp(word, "--")) {
-            if (o.command == COMMAND_RUN) {
+            if (o.command == COMMAND_RUN || o.command == COMMAND_PROFILE) {
                 o.program = argv + i + 1;
                 break;
             }
@@ -301,7 +368,7 @@ Options options_read(Arena *arena, int argc, char **argv)
         } else if (no_options || word[0] != '-' || !word[1]) {
             if (c->most >= 0 && o.nfiles == c->most)
                 usage(c, "unexpected argument '%s'%s", word,
-                      o.command == COMMAND_RUN ? "; options of the program follow --" : "");
+                      o.command == COMMAND_RUN || o.command == COMMAND_PROFILE ? "; options of the program follow --" : "");
             o.file[o.nfiles++] = word;
         } else {
             int option = find_option(c, word, &value);

@@ -4,11 +4,13 @@
 #ifndef PNETC_OPTIONS_H
 #define PNETC_OPTIONS_H
 
+#include "balance.h"
 #include "settings.h"
 
 typedef enum {
     COMMAND_CHECK,
     COMMAND_PLAN,
+    COMMAND_PLACE,
     COMMAND_BUILD,
     COMMAND_RUN,
     COMMAND_FMT,
@@ -17,6 +19,8 @@ typedef enum {
     COMMAND_LIST,
     COMMAND_DRAW,
     COMMAND_PLOT,
+    COMMAND_PROFILE,
+    COMMAND_CALIBRATE,
     COMMAND_FLAGS,
     COMMAND_COUNT
 } Command;
@@ -32,8 +36,14 @@ typedef struct {
     bool json, emit_only, check, quiet, write;
     const char *what, *format, *time, *x; /* draw, plot: checked words; NULL: not given */
     int minibatches, smooth;              /* draw, plot; 0: not given */
-    const char *cflags, *libs;            /* flags: --cflags, --libs=TARGET */
-    const char **define;                  /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
+    const char *machine, *profile;        /* NULL: not given */
+    Warn warn_balance, warn_stale, warn_memory;
+    int workers;               /* place; 0: not given */
+    bool all_schedules;        /* plan */
+    int steps;                 /* profile; 0: not given */
+    bool alone, quick;         /* profile, calibrate */
+    const char *cflags, *libs; /* flags: --cflags, --libs=TARGET */
+    const char **define;       /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
     bool *define_is_set;
     int ndefines;
     char **program; /* run: what follows --, NULL-terminated */

@@ -1,7 +1,7 @@
 /* report.c: what `pnetc check` prints: a table of the stages, what they add up to, and a verdict on their balance.
  *
- * Nothing here is measured or predicted in time: work is counted in multiply-adds, and the text says so. Lines are
- * under 100 columns. */
+ * Times are predictions, and the text says from what: a machine's description or a profile. Lines are under 100
+ * columns. */
 #include "report.h"
 
 #include <string.h>
@@ -53,8 +53,7 @@ static const char *layers_text(Arena *arena, const Stage *stage)
 }
 
 typedef struct {
-    double macs, most; /* of all stages, of the slowest */
-    int slowest;
+    double macs;
     int64_t params, saved, transient, weights, registers;
 } Totals;
 
@@ -66,10 +65,6 @@ static Totals add_up(const Plan *plan)
         const Stage *stage = &pipe->stage[s];
         const StagePlan *memory = &plan->stage[s];
         sum.macs += stage->cost.macs;
-        if (stage->cost.macs > sum.most) {
-            sum.most = stage->cost.macs;
-            sum.slowest = s;
-        }
         sum.params += stage->params;
         sum.saved += memory->saved_bytes;
         sum.transient += memory->transient_bytes;
@@ -113,39 +108,75 @@ static void phases(const Sched *sched, Text *out)
     }
 }
 
-static void verdict(const Plan *plan, const Totals *sum, Text *out)
+/* Forward, backward and update of each stage, and its register. */
+static void times(const Prediction *p, Text *out)
 {
-    const Sched *sched = plan->sched;
-    const int nstages = sched->pipe->nstages;
-    const double allowed = sched->settings->pipeline.balance;
-    bool overlaps = false;
-    for (int p = 0; p < sched->nphases; p++)
-        for (int s = 0; s < nstages; s++)
-            overlaps |= sched->phase[p].stage[s].warmup > 0;
-    if (nstages == 1) {
+    static const char row[] = "%5s %9s %9s %9s %6s %9s  %s\n";
+    Arena *arena = out->arena;
+    const Hardware *hardware = p->model->hardware;
+    text_printf(out, row, "stage", "forward", "backward", "update", "share", "register", "worker");
+    for (int s = 0; s < p->nstages; s++) {
+        const StageTime *t = &p->stage[s];
+        text_printf(out, row, arena_printf(arena, "%d", s), human_seconds(arena, t->forward),
+                    human_seconds(arena, t->backward), human_seconds(arena, t->update),
+                    arena_printf(arena, "%.0f %%", p->work > 0 ? 100 * stage_time(t) / p->work : 0.0),
+                    s + 1 < p->nstages ? human_seconds(arena, t->give + t->back) : "-",
+                    arena_printf(arena, "%d, %.40s", t->worker, hardware->device[t->kind].name));
+    }
+    text_printf(out, "%s, machine %.24s (%.40s); of a minibatch; shares of all stages' work\n",
+                prediction_source(arena, p), hardware->name, hardware->source);
+}
+
+static void balance_lines(const Balance *b, const Graph *written, Text *out)
+{
+    const Prediction *p = b->prediction;
+    Arena *arena = out->arena;
+    if (p->nstages == 1) {
         text_printf(out, "balance      one stage, one worker: nothing to balance\n");
         return;
     }
-    if (!overlaps) {
+    if (!b->overlaps) {
         text_printf(out, "balance      stages take turns in this schedule: no faster than one worker\n");
         return;
     }
-    if (sum->macs <= 0) {
-        text_printf(out, "balance      no multiply-adds to judge by\n");
-        return;
+    text_printf(out, "balance      %s: stage %d has %.2f x the mean time (up to %.2f allowed)\n",
+                b->unbalanced ? "unbalanced" : "balanced", p->slowest, b->factor,
+                b->plan->sched->settings->pipeline.balance);
+    if (b->ncuts > 0) {
+        text_printf(out, "better cut   after %.70s\n", balance_cuts_text(arena, written, b->cut, b->ncuts));
+        text_printf(out, "             a step of %s, %.2f x one worker, %.4g %% of the weights stale\n",
+                    human_seconds(arena, b->better.step), b->better.speedup, 100 * b->better.stale_fraction);
+    } else {
+        text_printf(out, "better cut   none into %d stages: this one is as fast as any, by this prediction\n",
+                    p->nstages);
     }
-    const double factor = sum->most * nstages / sum->macs;
-    text_printf(out, "balance      %s by MACs: stage %d has %.2f x the mean (up to %.2f allowed)\n",
-                allowed > 0 && factor > allowed ? "unbalanced" : "balanced", sum->slowest, factor, allowed);
-    text_printf(out,
-                "             at best %.2f x one worker with %d workers, if time follows MACs; it is not measured\n",
-                sum->macs / sum->most, nstages);
-    text_printf(out, "             one worker may be faster: small stages wait for registers, cores may be fewer\n");
 }
 
-void report_check(const Plan *plan, Text *out)
+/* One worker is what a pipeline must beat. */
+static void verdict(const Balance *b, int64_t batch, Text *out)
+{
+    const Prediction *p = b->prediction;
+    Arena *arena = out->arena;
+    text_printf(out, "step         %s with %d worker%s, %.4g images/s; one worker alone %s, %.4g images/s\n",
+                human_seconds(arena, p->step), p->workers, p->workers == 1 ? "" : "s", (double)batch / p->step,
+                human_seconds(arena, p->one_worker), (double)batch / p->one_worker);
+    if (p->nstages == 1)
+        return;
+    text_printf(out, "speed-up     %.2f x one worker, efficiency %.0f %%; workers wait %.0f %% of the time\n",
+                p->speedup, 100 * p->speedup / p->workers, 100 * p->bubble);
+    if (p->workers < p->nstages)
+        text_printf(out, "             %d stages share the %d workers of this machine\n", p->nstages, p->workers);
+    if (p->speedup < 1.02)
+        text_printf(out, "verdict      one worker is as fast or faster: leave the registers out\n");
+    else
+        text_printf(out, "verdict      %d workers are faster, if each has a %s of its own; else expect no gain\n",
+                    p->workers, p->model->hardware->device[0].name);
+}
+
+void report_check(const Balance *balance, const Graph *written, Text *out)
 {
     Arena *arena = out->arena;
+    const Plan *plan = balance->plan;
     const Sched *sched = plan->sched;
     const Graph *graph = sched->pipe->graph;
     const int nstages = sched->pipe->nstages;
@@ -159,6 +190,8 @@ void report_check(const Plan *plan, Text *out)
         text_printf(out, " (%d as the paper counts)", 2 * nstages);
     text_printf(out, ", batch %lld\n\n", (Int)graph->batch);
     table(plan, &sum, out);
+    text_printf(out, "\n");
+    times(balance->prediction, out);
 
     text_printf(out, "\nparameters   %lld, %.4g %% of them stale", (Int)sum.params, 100 * sched->stale_fraction);
     if (most_stale > 0)
@@ -169,5 +202,6 @@ void report_check(const Plan *plan, Text *out)
                 human_bytes(arena, plan->static_bytes), human_bytes(arena, sum.saved),
                 human_bytes(arena, sum.transient), human_bytes(arena, sum.weights), human_bytes(arena, sum.registers));
     phases(sched, out);
-    verdict(plan, &sum, out);
+    balance_lines(balance, written, out);
+    verdict(balance, graph->batch, out);
 }

@@ -2,10 +2,11 @@
 #ifndef PNETC_REPORT_H
 #define PNETC_REPORT_H
 
-#include "plan.h"
+#include "balance.h"
 
-void report_check(const Plan *plan, Text *out);      /* the stage table, totals, verdict */
-void report_check_json(const Plan *plan, Text *out); /* one JSON object; keys in grammar/REFERENCE.md and pnetc(1) */
+/* The tables of stages, memory and time, totals, verdict. `written` names the better cut. */
+void report_check(const Balance *balance, const Graph *written, Text *out);
+void report_check_json(const Balance *balance, const Graph *written, Text *out); /* one JSON object; keys in grammar/REFERENCE.md and pnetc(1) */
 void report_plan_json(const Plan *plan, Text *out);
 
 #endif

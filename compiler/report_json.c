@@ -84,8 +84,56 @@ static void print(json_t *object, Text *out)
     json_decref(object);
 }
 
-void report_check_json(const Plan *plan, Text *out)
+static void add_times(json_t *stage, const Prediction *p, int s)
 {
+    const StageTime *t = &p->stage[s];
+    set(stage, "forward_seconds", json_real(t->forward));
+    set(stage, "backward_seconds", json_real(t->backward));
+    set(stage, "update_seconds", json_real(t->update));
+    set(stage, "transfer_seconds", json_real(t->give + t->back));
+    set(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
+    set(stage, "worker", json_integer(t->worker));
+    set(stage, "device", json_string(p->model->hardware->device[t->kind].name));
+}
+
+static json_t *cuts_json(const Graph *written, const Cut *cut, int ncuts)
+{
+    json_t *list = made(json_array());
+    for (int i = 0; i < ncuts; i++)
+        push(list, json_string(cut_after(written, cut[i].before)));
+    return list;
+}
+
+static json_t *prediction_json(const Balance *b, const Graph *written)
+{
+    const Prediction *p = b->prediction;
+    json_t *top =
+        made(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "source", p->model->profile ? "profiled" : "analytic",
+                       "machine", p->model->hardware->name, "machine_source", p->model->hardware->source, "nodes",
+                       p->timed, "measured_nodes", p->measured, "workers", p->workers));
+    set(top, "step_seconds", json_real(p->step));
+    set(top, "one_worker_seconds", json_real(p->one_worker));
+    set(top, "speedup", json_real(p->speedup));
+    set(top, "efficiency", json_real(p->speedup / p->workers));
+    set(top, "bubble", json_real(p->bubble));
+    set(top, "balance", json_real(b->factor));
+    set(top, "balanced", json_boolean(!b->unbalanced));
+    if (b->ncuts > 0) {
+        json_t *better = made(json_object());
+        set(better, "registers_after", cuts_json(written, b->cut, b->ncuts));
+        set(better, "step_seconds", json_real(b->better.step));
+        set(better, "speedup", json_real(b->better.speedup));
+        set(better, "stale_fraction", json_real(b->better.stale_fraction));
+        set(top, "better_cut", better);
+    } else {
+        set(top, "better_cut", json_null());
+    }
+    return top;
+}
+
+void report_check_json(const Balance *balance, const Graph *written, Text *out)
+{
+    const Plan *plan = balance->plan;
     const Sched *sched = plan->sched;
     const Pipe *pipe = sched->pipe;
     json_t *top = made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target", plan->target->name,
@@ -93,7 +141,9 @@ void report_check_json(const Plan *plan, Text *out)
     json_t *stages = made(json_array());
     int64_t params = 0, macs = 0;
     for (int s = 0; s < pipe->nstages; s++) {
-        push(stages, stage_json(plan, s));
+        json_t *stage = stage_json(plan, s);
+        add_times(stage, balance->prediction, s);
+        push(stages, stage);
         params += pipe->stage[s].params;
         macs += (int64_t)pipe->stage[s].cost.macs;
     }
@@ -104,6 +154,7 @@ void report_check_json(const Plan *plan, Text *out)
     set(top, "stale_fraction", json_real(sched->stale_fraction));
     set(top, "traffic_bytes", json_integer(plan->traffic_bytes));
     set(top, "static_bytes", json_integer(plan->static_bytes));
+    set(top, "prediction", prediction_json(balance, written));
     print(top, out);
 }
 

@@ -45,8 +45,8 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
     return step;
 }
 
-/* Staleness and minibatches in flight of one stage in the steady state, by running its steps alone. */
-static void measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight)
+/* By running its steps alone. */
+void order_measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight)
 {
     const int64_t n = 2 * (int64_t)order->warmup + 2 * MAX_BODY;
     Step *step = NULL;
@@ -107,7 +107,7 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
         choice->order->order(s, nstages, &phase->stage[s]);
-        measure(scratch, &phase->stage[s], &phase->staleness[s], &in_flight[s]);
+        order_measure(scratch, &phase->stage[s], &phase->staleness[s], &in_flight[s]);
         sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
         sched->ring[s] = most(sched->ring[s], in_flight[s]);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
@@ -125,31 +125,6 @@ static double stale_fraction(const Sched *sched)
         stale += sched->phase[0].staleness[s] > 0 ? params : 0;
     }
     return all > 0 ? stale / all : 0;
-}
-
-/* Work is counted in multiply-adds: time is known only where it is measured. */
-static void warn_unbalanced(Diags *diags, const Sched *sched)
-{
-    const Pipe *pipe = sched->pipe;
-    const double allowed = sched->settings->pipeline.balance;
-    double sum = 0, largest = 0;
-    int slowest = 0;
-    bool overlaps = false;
-    for (int s = 0; s < pipe->nstages; s++) {
-        const double macs = pipe->stage[s].cost.macs;
-        sum += macs;
-        slowest = macs > largest ? s : slowest;
-        largest = macs > largest ? macs : largest;
-        for (int p = 0; p < sched->nphases; p++)
-            overlaps |= sched->phase[p].stage[s].warmup > 0;
-    }
-    if (!overlaps || sum <= 0 || allowed <= 0 || largest * pipe->nstages <= allowed * sum)
-        return;
-    const int cut = slowest < pipe->graph->ncuts ? slowest : slowest - 1;
-    diag_warning(diags, P0506, pipe->graph->cut[cut].span,
-                 "stage %d has %.2f x the mean work by MACs, over balance = %g", slowest, largest * pipe->nstages / sum,
-                 allowed);
-    diag_hint(diags, "move the registers (`pnetc check` shows the work of each stage), or raise `balance`");
 }
 
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings)
@@ -179,7 +154,6 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         diag_error(diags, P0505, choice->span, "the schedule %s cannot run: %s", choice->preset, wrong);
         return NULL;
     }
-    warn_unbalanced(diags, sched);
     return sched;
 }
 

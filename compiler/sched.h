@@ -39,6 +39,8 @@ typedef struct {
     int64_t minibatch;
 } Step;
 Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count);
+/* Of one stage's order in the steady state: staleness, and most minibatches in flight. */
+void order_measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight);
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 

@@ -28,8 +28,8 @@ typedef struct {
 enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, TRAIN_KEYS };
 static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",        "warmup",
                                                   "steps", "epochs", "seed",      "test_every"};
-enum { SCHEDULE, REGISTERS, BALANCE, PIPELINE_KEYS };
-static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "balance"};
+enum { SCHEDULE, REGISTERS, BALANCE, MAX_STALE, MEMORY, PIPELINE_KEYS };
+static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "balance", "max_stale", "memory"};
 
 static int find_key(const Block *block, const char *key)
 {
@@ -195,10 +195,16 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
     Entry entry[PIPELINE_KEYS] = {0};
     Block block = {"pipeline", ITEM_PIPELINE, pipeline_key, PIPELINE_KEYS, entry, {0, 0}};
     pipeline->balance = 1.25;
+    pipeline->max_stale = -1;
     read_block(l, &block);
     pipeline->span = entry[SCHEDULE].value ? entry[SCHEDULE].value->span : block.span;
     lower_schedule(l, entry[SCHEDULE].value, pipeline);
     number_setting(l, &block, BALANCE, 1, 1000000, &pipeline->balance);
+    number_setting(l, &block, MAX_STALE, 0, 1, &pipeline->max_stale);
+    pipeline->max_stale_span = entry[MAX_STALE].span;
+    if (entry[MEMORY].value)
+        lower_bytes(l, entry[MEMORY].value, "memory", &pipeline->memory);
+    pipeline->memory_span = entry[MEMORY].span;
     l->registers = entry[REGISTERS].value;
     l->registers_span = entry[REGISTERS].span;
     l->registers_override = entry[REGISTERS].by_command;

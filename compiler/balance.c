@@ -1,0 +1,140 @@
+/* balance.c: judges a pipeline by predicted time, and warns where it leaves its limits. */
+#include "balance.h"
+
+/* A cut is called better from this on: less is within what a prediction can tell apart. */
+static const double worth_telling = 0.97;
+
+const char *human_seconds(Arena *arena, double seconds)
+{
+    static const struct {
+        double least, factor;
+        const char *unit;
+    } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
+    int i = 0;
+    while (i + 1 < COUNT(units) && seconds < units[i].least * 0.9995)
+        i++;
+    const double number = seconds * units[i].factor;
+    return arena_printf(arena, "%.*f %s", number < 9.995 ? 2 : number < 99.95 ? 1 : 0, number, units[i].unit);
+}
+
+const char *prediction_source(Arena *arena, const Prediction *p)
+{
+    if (!p->model->profile)
+        return "analytic";
+    return arena_printf(arena, "profiled %d of %d nodes", p->measured, p->timed);
+}
+
+const char *balance_cuts_text(Arena *arena, const Graph *written, const Cut *cut, int ncuts)
+{
+    enum { SHOWN = 4 };
+    Text text = text_new(arena);
+    for (int i = 0; i < ncuts; i++)
+        if (i < SHOWN || i + 1 == ncuts)
+            text_printf(&text, "%s%s", i == 0 ? "" : i > SHOWN ? ", ..., " : ", ", cut_after(written, cut[i].before));
+    return text.data;
+}
+
+static void look_for_better(Arena *arena, Balance *b, const Graph *written)
+{
+    const Settings *settings = b->plan->sched->settings;
+    const Prediction *p = b->prediction;
+    const AutoRegisters wishes = {.max_stale = settings->pipeline.max_stale, .memory = settings->pipeline.memory};
+    Diags *unheard = diags_new(arena, (Sources *)written->sources);
+    Placing *placing = placing_new(arena, unheard, written, settings, p->model, &wishes);
+    const Placement placed = placing_solve(placing, p->nstages);
+    if (placed.ncuts < 1)
+        return;
+    const Outcome o = outcome(written, placed.cut, placed.ncuts, settings, p->model);
+    if (!o.legal || o.step > worth_telling * p->step)
+        return;
+    b->ncuts = placed.ncuts;
+    b->cut = placed.cut;
+    b->better = o;
+}
+
+const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *prediction, const Graph *written,
+                             bool look)
+{
+    const Sched *sched = plan->sched;
+    Balance *b = arena_alloc(arena, sizeof *b);
+    *b = (Balance){.plan = plan, .prediction = prediction, .factor = 1, .ncuts = -1};
+    for (int p = 0; p < sched->nphases; p++)
+        for (int s = 0; s < prediction->nstages; s++)
+            b->overlaps |= sched->phase[p].stage[s].warmup > 0;
+    if (prediction->work > 0)
+        b->factor = prediction->most * prediction->nstages / prediction->work;
+    b->unbalanced = b->overlaps && b->factor > sched->settings->pipeline.balance;
+    if (b->overlaps && (look || b->unbalanced))
+        look_for_better(arena, b, written);
+    return b;
+}
+
+#define REPORT(diags, level, code, span, ...)                                                                          \
+    ((level) == WARN_ERROR ? diag_error((diags), (code), (span), __VA_ARGS__)                                          \
+                           : diag_warning((diags), (code), (span), __VA_ARGS__))
+
+static void warn_balance(Arena *arena, Diags *diags, const Balance *b, const Graph *written, Warn level)
+{
+    const Prediction *p = b->prediction;
+    const Graph *graph = b->plan->sched->pipe->graph;
+    const int cut = p->slowest < graph->ncuts ? p->slowest : p->slowest - 1;
+    REPORT(diags, level, P0506, graph->cut[cut].span,
+           "stage %d takes %.2f x the mean time of the stages (%s), over balance = %g", p->slowest, b->factor,
+           prediction_source(arena, p), b->plan->sched->settings->pipeline.balance);
+    if (b->ncuts > 0)
+        diag_hint(diags, "registers after %s: %.2f x the mean, a step of %s instead of %s",
+                  balance_cuts_text(arena, written, b->cut, b->ncuts), b->better.balance,
+                  human_seconds(arena, b->better.step), human_seconds(arena, p->step));
+    else
+        diag_hint(diags, "no other cut into %d stages is faster; fewer stages (`pnetc place`), or a higher `balance`",
+                  p->nstages);
+}
+
+static void warn_memory(Arena *arena, Diags *diags, const Balance *b, Warn level)
+{
+    const Pipeline *pipeline = &b->plan->sched->settings->pipeline;
+    const Prediction *p = b->prediction;
+    const Span nowhere = {0, 0};
+    int64_t most = 0;
+    int largest = 0;
+    for (int s = 0; s < p->nstages; s++)
+        if (b->plan->stage[s].static_bytes > most) {
+            most = b->plan->stage[s].static_bytes;
+            largest = s;
+        }
+    if (pipeline->memory > 0 && most > pipeline->memory) {
+        REPORT(diags, level, P0732, pipeline->memory_span, "stage %d needs %s, over memory = %s", largest,
+               human_bytes(arena, most), human_bytes(arena, pipeline->memory));
+        diag_hint(diags, "`pnetc plan --all-schedules` shows what other schedules need");
+    }
+    int64_t *sum = arena_alloc(arena, sizeof *sum * MAX_STAGES);
+    for (int s = 0; s < p->nstages; s++)
+        sum[p->stage[s].worker] += b->plan->stage[s].static_bytes;
+    for (int s = 0; s < p->nstages; s++) {
+        const Device *device = &p->model->hardware->device[p->stage[s].kind];
+        if (device->memory > 0 && sum[p->stage[s].worker] > device->memory) {
+            REPORT(diags, level, P0732, nowhere, "the stages of worker %d need %s, but %s has %s", p->stage[s].worker,
+                   human_bytes(arena, sum[p->stage[s].worker]), device->name, human_bytes(arena, device->memory));
+            return;
+        }
+    }
+}
+
+void balance_warn(Arena *arena, Diags *diags, const Balance *b, const Graph *written, Warn balanced, Warn stale,
+                  Warn memory)
+{
+    const Pipeline *pipeline = &b->plan->sched->settings->pipeline;
+    if (balanced != WARN_OFF && b->unbalanced)
+        warn_balance(arena, diags, b, written, balanced);
+    const double fraction = b->plan->sched->stale_fraction;
+    if (stale != WARN_OFF && pipeline->max_stale >= 0 && fraction > pipeline->max_stale) {
+        const Graph *graph = b->plan->sched->pipe->graph;
+        REPORT(diags, stale, P0731, pipeline->max_stale_span, "%.4g %% of the weights are stale, over max_stale = %g",
+               100 * fraction, pipeline->max_stale);
+        if (graph->ncuts && graph->cut[graph->ncuts - 1].span.at)
+            diag_note(diags, graph->cut[graph->ncuts - 1].span, "all weights before the last register are stale");
+        diag_hint(diags, "place the last register earlier; `pnetc place` shows what each costs");
+    }
+    if (memory != WARN_OFF)
+        warn_memory(arena, diags, b, memory);
+}

@@ -1,0 +1,134 @@
+/* cost.c: times of nodes, by roofline or profile. */
+#include "cost.h"
+
+typedef struct {
+    const CostModel *model;
+    const Graph *graph;
+    const Device *device;
+} Costing;
+
+static double plain_bytes(const Graph *graph, NodeId value)
+{
+    const Shape *shape = &graph->node[value].shape;
+    return 4.0 * (double)graph->batch * (double)(shape->dtype == DTYPE_CLASS ? 1 : shape_count(shape));
+}
+
+/* What a value takes as stored, over what it takes plainly: 16/6 for six channels in a block of sixteen. */
+static double padding(const Costing *c, NodeId value)
+{
+    const double plain = plain_bytes(c->graph, value);
+    return plain > 0 ? (double)c->model->target->value_bytes(c->graph, value) / plain : 1;
+}
+
+static double efficiency(const Costing *c, const OpDef *op)
+{
+    for (int i = 0; i < op_count; i++)
+        if (op_table[i] == op)
+            return c->device->efficiency[i];
+    return 1;
+}
+
+/* Channels of a value as stored: what a kernel works on side by side. */
+static double width(const Costing *c, NodeId value)
+{
+    const Shape *shape = &c->graph->node[value].shape;
+    return shape->rank > 0 ? (double)shape->dim[0] * padding(c, value) : 1;
+}
+
+/* `wide`: the value whose channels the pass makes. */
+static double roofline(const Costing *c, const OpDef *op, NodeId wide, double flops, double bytes)
+{
+    const double w = width(c, wide), filled = w / (w + c->device->half_width);
+    const double compute = flops / (c->device->compute * efficiency(c, op) * filled),
+                 memory = bytes / c->device->bandwidth;
+    return (compute > memory ? compute : memory) + c->device->overhead;
+}
+
+/* Bytes of all operands as stored, over their plain bytes. */
+static double traffic_padding(const Costing *c, NodeId id)
+{
+    const Node *node = &c->graph->node[id];
+    double plain = plain_bytes(c->graph, id), stored = (double)c->model->target->value_bytes(c->graph, id);
+    for (int k = 0; k < node->nin; k++) {
+        plain += plain_bytes(c->graph, node->in[k]);
+        stored += (double)c->model->target->value_bytes(c->graph, node->in[k]);
+    }
+    return plain > 0 ? stored / plain : 1;
+}
+
+static double update_bytes(const Costing *c, const Node *node)
+{
+    double floats = 0;
+    for (int k = 0; k < node->nparams; k++)
+        if (!c->graph->param[node->param[k]].running)
+            floats += (double)c->model->target->param_floats(c->graph, node->param[k]);
+    return 4 * floats * (3 + 2 * c->model->states); /* weight twice, gradient, each state twice */
+}
+
+/* `step` NULL: no backward runs. */
+static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
+{
+    const Graph *g = c->graph;
+    const Node *node = &g->node[id];
+    const Cost cost = node->op->cost ? node->op->cost(g, node) : (Cost){0};
+    const double batch = (double)g->batch, traffic = traffic_padding(c, id);
+    const NodeId in = node->nin > 0 ? node->in[0] : id;
+    /* The lanes that a pass makes are padded, those that it sums over are not. */
+    const double out_lanes = padding(c, id), in_lanes = cost.macs > 0 ? padding(c, in) : 1;
+    NodeTime time = {
+        .forward = roofline(c, node->op, id, batch * cost.forward * out_lanes, batch * cost.forward_bytes * traffic)};
+    if (!step)
+        return time;
+    bool data = false;
+    double added = 0; /* bytes of sums of gradients */
+    for (int k = 0; k < node->nin; k++) {
+        data |= step->in[k] != GRADIENT_NONE;
+        if (step->in[k] == GRADIENT_ADD)
+            added += 3 * (double)c->model->target->value_bytes(g, node->in[k]);
+    }
+    const bool weights = cost.backward_weights > 0;
+    const double bytes = batch * cost.backward_bytes * traffic / (weights ? 2 : 1);
+    if (data || !weights)
+        time.backward_data =
+            roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes) + added / c->device->bandwidth;
+    if (weights)
+        time.backward_weights = roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes);
+    time.update = update_bytes(c, node) / c->device->bandwidth;
+    return time;
+}
+
+NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, const Backward *backward, int kind)
+{
+    const Costing c = {model, graph, &model->hardware->device[kind]};
+    NodeTime *time = arena_alloc(arena, sizeof *time * (size_t)(graph->nnodes + 1));
+    const BackwardStep **step = arena_alloc(arena, sizeof *step * (size_t)(graph->nnodes + 1));
+    for (int b = 0; b < backward->nsteps; b++)
+        step[backward->step[b].node] = &backward->step[b];
+    for (NodeId i = 0; i < graph->nnodes; i++) {
+        const Node *node = &graph->node[i];
+        if (!node->op)
+            continue;
+        const ProfileLine *line = model->profile && kind == 0 ? profile_find(model->profile, node->name) : NULL;
+        if (line)
+            time[i] = (NodeTime){line->forward, line->backward, 0, line->update, true};
+        else
+            time[i] = analytic(&c, i, step[i]);
+    }
+    return time;
+}
+
+double node_time_sum(const NodeTime *time)
+{
+    return time->forward + time->backward_data + time->backward_weights + time->update;
+}
+
+int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId value)
+{
+    const int64_t bytes = model->target->value_bytes(graph, value);
+    return bytes < TARGET_TOO_LARGE ? round_up(bytes, 64) : TARGET_TOO_LARGE;
+}
+
+double cost_transfer(const Link *link, int64_t bytes)
+{
+    return link->latency + (link->bandwidth > 0 ? (double)bytes / link->bandwidth : 0);
+}

@@ -1,0 +1,58 @@
+/* cost.h: how long each node of a network takes on a machine: by a roofline of its FLOPs and bytes, or as a profile
+ * measured it.
+ *
+ * Times are of one minibatch. Roofline of a pass: max(FLOPs / (compute * efficiency of the op * filling), bytes /
+ * bandwidth) + overhead (Williams et al. 2009); filling = w / (w + half_width), w the channels it makes: few channels
+ * leave vector units idle. FLOPs and bytes count the target's padding: 6 channels stored as 16 cost as 16. An
+ * update reads and writes weights, gradients and optimiser state once. A view (flatten) costs its bytes like any map.
+ */
+#ifndef PNETC_COST_H
+#define PNETC_COST_H
+
+#include "backward.h"
+#include "machine.h"
+#include "target.h"
+
+typedef struct {
+    double forward, backward_data, backward_weights, update; /* seconds */
+    bool measured;                                           /* backward_data is the whole backward then */
+} NodeTime;
+
+/* A profile: lines of times by node. */
+typedef struct {
+    Name node;
+    double forward, backward, update; /* seconds */
+    Span span;
+} ProfileLine;
+typedef struct {
+    const char *path, *machine;
+    const char *versions;
+    ProfileLine *line; /* sorted by the pointers of their names */
+    int nlines;
+} Profile;
+
+typedef struct {
+    const Hardware *hardware;
+    const TargetDef *target;
+    const Profile *profile; /* NULL: analytic */
+    int states;             /* of the optimiser */
+} CostModel;
+
+/* The time of each node of a fused graph on a kind of device. A profile counts for the first kind. */
+NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, const Backward *backward, int kind);
+double node_time_sum(const NodeTime *time);
+/* Slot bytes of a value in a register, as the plan has them. */
+int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId value);
+/* One transfer over a link. */
+double cost_transfer(const Link *link, int64_t bytes);
+
+/* profile.c */
+/* NULL after errors: each names its line. `written`: the graph as lower() gave it. `machine`: that was asked for by
+ * name, or NULL. */
+const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const char *path, const Graph *written,
+                            const TargetDef *target, const char *machine);
+const ProfileLine *profile_find(const Profile *profile, Name node); /* NULL: not measured */
+/* 16 hexadecimal digits: all that nodes compute, and with which shapes; independent of the cuts. */
+const char *graph_hash(Arena *arena, const Graph *graph);
+
+#endif

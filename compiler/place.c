@@ -1,0 +1,256 @@
+/* place.c: registers = auto(...): solves for the numbers of a network, and lets the real plan have the last word on
+ * memory. The solver knows a lower bound of a stage's memory; a stage that the plan finds too large is banned and the
+ * problem is solved again. */
+#include "place.h"
+
+enum { MOST_BANS = 200 };
+
+const char *cut_after(const Graph *written, NodeId before)
+{
+    return written->node[before - 1].name;
+}
+
+const char *placing_cut_text(Arena *arena, const Graph *written, NodeId before)
+{
+    return arena_printf(arena, "after %s, before %s", cut_after(written, before), written->node[before].name);
+}
+
+/* Per stage and cut, for nstages. */
+typedef struct {
+    PlaceInput in;
+    const int64_t **work, **transfer;
+    bool *overlap;
+    int *ring, *copies;
+    int64_t *memory;
+    VEC(PlaceBan) bans;
+} Problem;
+
+static Problem *problem(Placing *p, int nstages)
+{
+    Arena *a = p->arena;
+    const Hardware *hardware = p->model->hardware;
+    const Pipeline *pipeline = &p->settings->pipeline;
+    const size_t n = (size_t)nstages;
+    Problem *made = arena_alloc(a, sizeof *made);
+    made->work = arena_alloc(a, n * sizeof *made->work);
+    made->transfer = arena_alloc(a, n * sizeof *made->transfer);
+    made->overlap = arena_alloc(a, n * sizeof *made->overlap);
+    made->ring = arena_alloc(a, n * sizeof *made->ring);
+    made->copies = arena_alloc(a, n * sizeof *made->copies);
+    made->memory = arena_alloc(a, n * sizeof *made->memory);
+    Arena *scratch = arena_new();
+    bool stale = false;
+    for (int s = 0; s < nstages; s++) {
+        const int kind = hardware_kind(hardware, hardware_worker(hardware, s, nstages));
+        made->work[s] = p->work[kind];
+        made->transfer[s] = p->transfer[s < hardware->nlinks ? s : hardware->nlinks > 0 ? hardware->nlinks - 1 : 0];
+        made->overlap[s] = hardware_link(hardware, s).overlap;
+        int versions = 1;
+        made->ring[s] = 1;
+        for (int i = 0; i < pipeline->nphases; i++) {
+            StageOrder order;
+            int staleness, in_flight;
+            pipeline->phase[i].order->order(s, nstages, &order);
+            order_measure(scratch, &order, &staleness, &in_flight);
+            const int copies = pipeline->phase[i].rule->versions(staleness);
+            made->ring[s] = in_flight > made->ring[s] ? in_flight : made->ring[s];
+            versions = copies > versions ? copies : versions;
+            stale |= i == 0 && staleness > 0;
+        }
+        made->copies[s] = 4 * (versions + 1 + p->model->states);
+        const int64_t device = nstages <= hardware->workers ? hardware->device[kind].memory : 0;
+        made->memory[s] = p->wishes.memory > 0 ? p->wishes.memory : -1;
+        if (device > 0 && (made->memory[s] < 0 || device < made->memory[s]))
+            made->memory[s] = device;
+    }
+    arena_free(scratch);
+    made->in = (PlaceInput){
+        .n = p->n,
+        .nstages = nstages,
+        .work = made->work,
+        .transfer = made->transfer,
+        .overlap = made->overlap,
+        .stale = p->stale,
+        .most_stale = stale && p->wishes.max_stale >= 0 ? (int64_t)(p->wishes.max_stale * (double)p->stale[p->n]) : -1,
+        .pin = p->pin,
+        .saved = p->saved,
+        .saved_before = p->saved_before,
+        .weights = p->weights,
+        .ring = made->ring,
+        .copies = made->copies,
+        .memory = made->memory,
+    };
+    return made;
+}
+
+/* The least cap on every stage that the solver's bound can meet. */
+static int64_t least_cap(Problem *problem)
+{
+    int64_t low = 0, high = TARGET_TOO_LARGE;
+    int64_t *const memory = problem->memory;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        for (int s = 0; s < problem->in.nstages; s++)
+            memory[s] = middle;
+        if (place_possible(&problem->in))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (int s = 0; s < problem->in.nstages; s++)
+        memory[s] = high;
+    return high;
+}
+
+static Cut *written_cuts(const Placing *p, const int *cut, int ncuts)
+{
+    Cut *cuts = arena_alloc(p->arena, sizeof *cuts * (size_t)(ncuts + 1));
+    for (int i = 0; i < ncuts; i++)
+        cuts[i] = (Cut){p->low[cut[i]], p->wishes.span};
+    return cuts;
+}
+
+/* The first stage that the plan finds larger than its cap; -1: none. */
+static int over_cap(const Placing *p, const Problem *problem, const Cut *cuts, int ncuts, int64_t *most)
+{
+    Arena *scratch = arena_new();
+    Diags *diags = diags_new(scratch, (Sources *)p->written->sources);
+    const Candidate c = candidate(scratch, diags, p->written, cuts, ncuts, p->settings, p->model);
+    int over = c.plan ? -1 : 0;
+    *most = c.plan ? 0 : TARGET_TOO_LARGE;
+    for (int s = 0; c.plan && s <= ncuts; s++) {
+        const int64_t bytes = c.plan->stage[s].static_bytes;
+        *most = bytes > *most ? bytes : *most;
+        if (over < 0 && problem->memory[s] >= 0 && bytes > problem->memory[s])
+            over = s;
+    }
+    arena_free(scratch);
+    return over;
+}
+
+/* Why there is none: what could be had if the limit were another. */
+static void explain(Placing *p, Problem *problem, Placement *out)
+{
+    PlaceInput *in = &problem->in;
+    problem->in.nbans = 0;
+    const bool capped = problem->memory[0] >= 0;
+    int *cut = arena_alloc(p->arena, sizeof *cut * (size_t)(in->nstages + 1));
+    if (in->most_stale >= 0) {
+        Problem free = *problem;
+        int64_t low = in->most_stale, high = p->stale[p->n];
+        while (low < high) { /* the least limit that works, under the same memory */
+            free.in.most_stale = low + (high - low) / 2;
+            if (place_possible(&free.in))
+                high = free.in.most_stale;
+            else
+                low = free.in.most_stale + 1;
+        }
+        free.in.most_stale = high;
+        if (high > in->most_stale && place_possible(&free.in)) {
+            out->least_stale = p->stale[p->n] > 0 ? (double)high / (double)p->stale[p->n] : 0;
+            return;
+        }
+    }
+    if (!capped)
+        return;
+    least_cap(problem);
+    if (place_solve(in, cut) >= 0)
+        over_cap(p, problem, written_cuts(p, cut, in->nstages - 1), in->nstages - 1, &out->least_memory);
+}
+
+Placement placing_solve(Placing *p, int nstages)
+{
+    Placement out = {.ncuts = -1, .least_stale = -1};
+    if (nstages > p->n)
+        return out;
+    Problem *made = problem(p, nstages);
+    int *cut = arena_alloc(p->arena, sizeof *cut * (size_t)(nstages + 1));
+    bool capped = false;
+    if (p->wishes.least_memory)
+        least_cap(made);
+    else
+        for (int s = 0; s < nstages; s++)
+            capped |= made->memory[s] >= 0;
+    for (;;) {
+        const int64_t load = place_solve(&made->in, cut);
+        if (load < 0)
+            break;
+        Cut *cuts = written_cuts(p, cut, nstages - 1);
+        int64_t most;
+        const int over = capped ? over_cap(p, made, cuts, nstages - 1, &most) : -1;
+        if (over < 0)
+            return (Placement){nstages - 1, cuts, (double)load / p->scale, 0, -1};
+        if (made->bans.count == MOST_BANS)
+            break;
+        *vec_push(p->arena, &made->bans) =
+            (PlaceBan){over, over ? cut[over - 1] : 0, over + 1 < nstages ? cut[over] : p->n};
+        made->in.ban = made->bans.at;
+        made->in.nbans = made->bans.count;
+    }
+    explain(p, made, &out);
+    return out;
+}
+
+/* ---- registers = auto(...) ---- */
+
+void placing_refused(Arena *arena, Diags *diags, const Placing *p, const Placement *none, int nstages)
+{
+    const AutoRegisters *w = &p->wishes;
+    if (nstages > p->n) {
+        diag_error(diags, P0721, w->count_span, "%d stages are not possible: %s has room for %d at most", nstages,
+                   p->written->name, p->n);
+        diag_hint(diags, "registers stand between ops, not inside fused ones; stages = %d", p->n);
+    } else if (none->least_stale >= 0) {
+        diag_error(diags, P0721, w->max_stale_span, "no %d stages keep the stale weights to %.4g %%", nstages,
+                   100 * w->max_stale);
+        diag_hint(diags, "the nearest possible is max_stale = %.4g", none->least_stale + 0.00005);
+    } else if (none->least_memory > 0) {
+        diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span, "no %d stages of at most %s each were found",
+                   nstages, human_bytes(arena, w->memory > 0 ? w->memory : p->model->hardware->device[0].memory));
+        diag_hint(diags, "the nearest possible is memory = \"%lld B\" (%s)", (long long)none->least_memory,
+                  human_bytes(arena, none->least_memory));
+    } else {
+        diag_error(diags, P0721, w->span, "no placement in %d stages meets allow, forbid and pin", nstages);
+        diag_hint(diags, "%d positions are left", p->n - 1);
+    }
+}
+
+Graph *place_registers(Arena *arena, Diags *diags, const Graph *written, const Settings *settings,
+                       const CostModel *model)
+{
+    const AutoRegisters *wishes = &settings->pipeline.automatic;
+    Placing *p = placing_new(arena, diags, written, settings, model, wishes);
+    if (!p)
+        return NULL;
+    if (wishes->workers > model->hardware->workers) {
+        diag_error(diags, P0721, wishes->count_span, "%d workers, but the machine %s has %d", wishes->workers,
+                   model->hardware->name, model->hardware->workers);
+        diag_hint(diags, "workers = %d, or stages = %d to let stages share workers", model->hardware->workers,
+                  wishes->workers);
+        return NULL;
+    }
+    int least = wishes->stages ? wishes->stages : wishes->npin + 1;
+    int most = wishes->stages ? wishes->stages : wishes->workers < p->n ? wishes->workers : p->n;
+    Placement best = {.ncuts = -1, .least_stale = -1}, last = best;
+    double best_step = 0;
+    for (int n = least; n <= (most > least ? most : least); n++) {
+        last = placing_solve(p, n);
+        if (last.ncuts < 0)
+            continue;
+        const Outcome o = least == most ? (Outcome){.legal = true} : outcome(written, last.cut, n - 1, settings, model);
+        const double judged = wishes->least_memory ? (double)o.most_bytes : o.step;
+        if (o.legal && (best.ncuts < 0 || judged < best_step * (1 - 1e-9))) {
+            best = last;
+            best_step = judged;
+        }
+    }
+    if (best.ncuts < 0) {
+        placing_refused(arena, diags, p, &last, most > least ? most : least);
+        return NULL;
+    }
+    Graph *placed = arena_alloc(arena, sizeof *placed);
+    *placed = *written;
+    placed->cut = best.cut;
+    placed->ncuts = best.ncuts;
+    return placed;
+}

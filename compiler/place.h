@@ -1,0 +1,86 @@
+/* place.h: where registers stand so that the slowest worker is as fast as can be.
+ *
+ * Two layers: place_solve on plain numbers, exact; place on a network: its candidate cuts, times and memory as those
+ * numbers, the plan's own memory as the last word. */
+#ifndef PNETC_PLACE_H
+#define PNETC_PLACE_H
+
+#include "predict.h"
+
+/* ---- the problem in numbers (place_solve.c) ----
+ * Boundaries 0 .. n in program order: 0 the beginning, n the end, the others where a register may stand. Sums over what
+ * lies between two boundaries are differences of prefix sums. Load of stage s = [q, p): its work on its device, plus
+ * the transfers over its two cuts where their links do not overlap; where one does, the transfer must itself fit. */
+typedef struct {
+    int stage, from, to;
+} PlaceBan;
+typedef struct {
+    int n;
+    int nstages;
+    const int64_t *const *work;     /* per stage: prefix sums, n + 1 */
+    const int64_t *const *transfer; /* per cut: time of a register at each boundary, both ways */
+    const bool *overlap;            /* per cut */
+    const int64_t *stale;           /* prefix sums: trainable scalars */
+    int64_t most_stale;             /* of the last register's boundary; < 0: no limit */
+    const bool *pin;                /* per boundary: a register stands here; NULL: none */
+    /* Least memory of a stage: ring * max(0, saved[to] - saved_before[from]) + copies * (weights[to] - weights[from]);
+     * saved_before is not less than saved, and neither falls. */
+    const int64_t *saved, *saved_before, *weights;
+    const int *ring, *copies; /* per stage */
+    const int64_t *memory;    /* per stage: cap; < 0: none */
+    const PlaceBan *ban;      /* intervals that a stage may not hold */
+    int nbans;
+} PlaceInput;
+
+/* The placement with the least largest load; among those the one with the lowest last register (so with the fewest
+ * stale weights), then the lowest one before it, and so on. cut[0 .. nstages - 2] out. Returns that load; -1: there is
+ * none. Time: O(n S log(total)) without bans. */
+int64_t place_solve(const PlaceInput *in, int *cut);
+bool place_possible(const PlaceInput *in);                /* at any load */
+int64_t place_load(const PlaceInput *in, const int *cut); /* of given cuts; -1: they break a limit */
+
+/* ---- on a network (place_input.c, place.c) ----
+ * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. */
+typedef struct {
+    Arena *arena;
+    const Graph *written; /* its own cuts are ignored */
+    const Graph *graph;   /* fused, without cuts */
+    const Backward *backward;
+    const Settings *settings;
+    const CostModel *model;
+    AutoRegisters wishes;
+    int n;              /* boundaries 0 .. n */
+    NodeId *at;         /* per boundary: the node of the fused graph behind it */
+    NodeId *low, *high; /* per boundary: first and last node of the written graph before which the cut is the same */
+    bool *pin;
+    double scale;       /* units of the solver in a second */
+    int64_t **work;     /* per kind of device: prefix sums, n + 1 */
+    int64_t **transfer; /* per link, n + 1 */
+    int64_t *stale, *saved, *saved_before, *weights;
+} Placing;
+
+/* Takes from the arena that the written graph is in. wishes NULL: none. NULL after an error at a wish. */
+Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Settings *settings, const CostModel *model,
+                     const AutoRegisters *wishes);
+
+typedef struct {
+    int ncuts;            /* -1: there is no such placement */
+    Cut *cut;             /* before nodes of the written graph */
+    double load;          /* seconds of the slowest stage */
+    int64_t least_memory; /* none because of memory: the least cap that could be met */
+    double least_stale;   /* none because of max_stale: the least share */
+} Placement;
+/* Exactly nstages stages. The memory limit holds for the plan's own static bytes. */
+Placement placing_solve(Placing *placing, int nstages);
+/* Reports why there is none, and the nearest possible: P0721. */
+void placing_refused(Arena *arena, Diags *diags, const Placing *placing, const Placement *none, int nstages);
+/* What stands before and behind a candidate cut, for people: "after pool1, before conv2". */
+const char *placing_cut_text(Arena *arena, const Graph *written, NodeId before);
+/* Node of the written graph right before a cut: after("...") places a register there. */
+const char *cut_after(const Graph *written, NodeId before);
+
+/* Fulfils registers = auto(...): a copy of the graph with its cuts. NULL after an error. */
+Graph *place_registers(Arena *arena, Diags *diags, const Graph *written, const Settings *settings,
+                       const CostModel *model);
+
+#endif

@@ -1,0 +1,323 @@
+/* place_input.c: a network as the numbers that place_solve works on.
+ *
+ * A boundary stands before a node of the fused graph when all written nodes that were merged into what is before it
+ * stand before all others: then a register there changes nothing but where the stage ends. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place.h"
+
+enum { ALIGN_FLOATS = 16 };
+
+/* ---- which written nodes a fused one holds ---- */
+
+typedef struct {
+    Name name;
+    NodeId id;
+} Named;
+
+static int name_order(const void *x, const void *y)
+{
+    const uintptr_t a = (uintptr_t)((const Named *)x)->name, b = (uintptr_t)((const Named *)y)->name;
+    return (a > b) - (a < b);
+}
+
+static NodeId find(const Named *list, int count, Name name)
+{
+    const Named wanted = {.name = name};
+    const Named *found = bsearch(&wanted, list, (size_t)count, sizeof wanted, name_order);
+    if (!found)
+        ICE("place: %s is in the fused graph only", name);
+    return found->id;
+}
+
+typedef struct {
+    NodeId first, last;
+} Extent;
+
+/* Per node: the next reader of its first input behind it; nnodes: none. */
+static NodeId *next_readers(Arena *arena, const Graph *g)
+{
+    NodeId *next = arena_alloc(arena, sizeof *next * (size_t)(g->nnodes + 1));
+    NodeId *behind = arena_alloc(arena, sizeof *behind * (size_t)(g->nnodes + 1));
+    for (NodeId i = 0; i < g->nnodes; i++)
+        behind[i] = g->nnodes;
+    for (NodeId i = g->nnodes - 1; i >= 0; i--) {
+        next[i] = g->node[i].nin > 0 ? behind[g->node[i].in[0]] : g->nnodes;
+        for (int k = 0; k < g->node[i].nin; k++)
+            behind[g->node[i].in[k]] = i;
+    }
+    return next;
+}
+
+/* Of each fused node in the written graph. A relu that moved behind a pool could not have done so on its own, without
+ * the op that it was fused into before, when that op has a reader between the two, or the relu is the second: then they
+ * stay together. A flatten
+ * that linear reads through is a view and belongs to nobody. */
+static Extent *extents(Placing *p)
+{
+    const Graph *w = p->written, *g = p->graph;
+    Named *list = arena_alloc(p->arena, sizeof *list * (size_t)(w->nnodes + 1));
+    for (NodeId i = 0; i < w->nnodes; i++)
+        list[i] = (Named){w->node[i].name, i};
+    qsort(list, (size_t)w->nnodes, sizeof *list, name_order);
+    Extent *extent = arena_alloc(p->arena, sizeof *extent * (size_t)(g->nnodes + 1));
+    const OpDef *flatten = op_find("flatten");
+    const NodeId *next = next_readers(p->arena, w);
+    for (NodeId i = 0; i < g->nnodes; i++) {
+        const NodeId own = find(list, w->nnodes, g->node[i].name);
+        extent[i] = (Extent){own, own};
+        NodeId moved = -1; /* the lowest that moved here from before */
+        int count = 0;
+        for (const char *c = g->node[i].fused; c && *c;) {
+            const size_t length = strcspn(c, " ");
+            const NodeId id = find(list, w->nnodes, name_intern(p->arena, c, length));
+            c += length + (c[length] == ' ');
+            if (w->node[id].op == flatten)
+                continue;
+            extent[i].first = id < extent[i].first ? id : extent[i].first;
+            extent[i].last = id > extent[i].last ? id : extent[i].last;
+            if (id < own) {
+                moved = moved < 0 || id < moved ? id : moved;
+                count++;
+            }
+        }
+        if (moved >= 0 && (count > 1 || next[moved] < own))
+            extent[i].first = w->node[moved].in[0];
+    }
+    return extent;
+}
+
+static bool listed(const Cut *cut, int count, NodeId low, NodeId high)
+{
+    for (int i = 0; i < count; i++)
+        if (cut[i].before >= low && cut[i].before <= high)
+            return true;
+    return false;
+}
+
+static void add_boundary(Placing *p, NodeId at, NodeId low, NodeId high, bool pin)
+{
+    p->at[p->n] = at;
+    p->low[p->n] = low;
+    p->high[p->n] = high;
+    p->pin[p->n++] = pin;
+}
+
+static void make_boundaries(Placing *p)
+{
+    const Graph *g = p->graph;
+    const AutoRegisters *wishes = &p->wishes;
+    const size_t most = (size_t)g->nnodes + 2;
+    const Extent *extent = extents(p);
+    NodeId *rest = arena_alloc(p->arena, sizeof *rest * most); /* first written node of what is at or behind */
+    rest[g->nnodes] = p->written->nnodes;
+    for (NodeId i = g->nnodes - 1; i >= 0; i--)
+        rest[i] = extent[i].first < rest[i + 1] ? extent[i].first : rest[i + 1];
+    p->at = arena_alloc(p->arena, sizeof *p->at * most);
+    p->low = arena_alloc(p->arena, sizeof *p->low * most);
+    p->high = arena_alloc(p->arena, sizeof *p->high * most);
+    p->pin = arena_alloc(p->arena, sizeof *p->pin * most);
+    add_boundary(p, 0, 0, 0, false);
+    NodeId before = -1;
+    for (NodeId i = 0; i <= g->loss; i++) {
+        if (i > g->ninputs && before < rest[i]) {
+            const NodeId low = before + 1, high = rest[i];
+            const bool pin = listed(wishes->pin, wishes->npin, low, high);
+            const bool allowed = !wishes->limited || listed(wishes->allow, wishes->nallow, low, high);
+            if (pin || (allowed && !listed(wishes->forbid, wishes->nforbid, low, high)))
+                add_boundary(p, i, low, high, pin);
+        }
+        before = extent[i].last > before ? extent[i].last : before;
+    }
+    add_boundary(p, g->nnodes, p->written->nnodes, p->written->nnodes, false);
+    p->n--;
+}
+
+/* Every position of `allow` and `pin` must be one where a register can stand. */
+static bool check_wishes(Placing *p, Diags *diags, const Cut *list, int count, const char *what)
+{
+    for (int i = 0; i < count; i++) {
+        bool found = false;
+        for (int b = 1; b < p->n && !found; b++)
+            found = list[i].before >= p->low[b] && list[i].before <= p->high[b];
+        if (found)
+            continue;
+        diag_error(diags, P0720, list[i].span, "%s: no register can be placed here", what);
+        int b = 1;
+        while (b + 1 < p->n && p->low[b] < list[i].before)
+            b++;
+        if (p->n > 1)
+            diag_hint(diags, "ops on both sides run as one; the next place is after(\"%s\")",
+                      cut_after(p->written, p->low[b]));
+        return false;
+    }
+    return true;
+}
+
+/* ---- sums ---- */
+
+static int64_t to_units(const Placing *p, double seconds)
+{
+    return (int64_t)llround(seconds * p->scale);
+}
+
+static void add_work(Placing *p)
+{
+    const Hardware *hardware = p->model->hardware;
+    const size_t kinds = (size_t)hardware->ndevices;
+    NodeTime **time = arena_alloc(p->arena, sizeof *time * kinds);
+    double most = 0;
+    for (int k = 0; k < hardware->ndevices; k++) {
+        double sum = 0;
+        time[k] = cost_times(p->arena, p->model, p->graph, p->backward, k);
+        for (NodeId i = 0; i < p->graph->nnodes; i++)
+            sum += node_time_sum(&time[k][i]);
+        most = sum > most ? sum : most;
+    }
+    p->scale = most < 1e5 ? 1e12 : 1e17 / most; /* picoseconds, unless they would not fit */
+    p->work = arena_alloc(p->arena, sizeof *p->work * kinds);
+    for (int k = 0; k < hardware->ndevices; k++) {
+        int64_t *sum = p->work[k] = arena_alloc(p->arena, sizeof *sum * (size_t)(p->n + 1));
+        NodeId i = 0;
+        for (int b = 1; b <= p->n; b++) {
+            sum[b] = sum[b - 1];
+            for (; i < p->at[b]; i++)
+                sum[b] += to_units(p, node_time_sum(&time[k][i]));
+        }
+    }
+}
+
+/* Sums over nodes [0, at[b]) of each boundary. */
+static int64_t *by_boundary(const Placing *p, const int64_t *per_node)
+{
+    int64_t *sum = arena_alloc(p->arena, sizeof *sum * (size_t)(p->n + 1));
+    NodeId i = 0;
+    for (int b = 1; b <= p->n; b++) {
+        sum[b] = sum[b - 1];
+        for (; i < p->at[b]; i++)
+            sum[b] += per_node[i];
+    }
+    return sum;
+}
+
+static int64_t *per_node(const Placing *p)
+{
+    return arena_alloc(p->arena, sizeof(int64_t) * (size_t)(p->graph->nnodes + 1));
+}
+
+static void add_transfers(Placing *p)
+{
+    const Graph *g = p->graph;
+    /* Bytes that begin to cross behind a node, less those that end there. */
+    int64_t *there = per_node(p), *back = per_node(p);
+    NodeId *read = arena_alloc(p->arena, sizeof *read * (size_t)(g->nnodes + 1));
+    NodeId *gradient = arena_alloc(p->arena, sizeof *gradient * (size_t)(g->nnodes + 1));
+    for (NodeId i = 0; i < g->nnodes; i++)
+        for (int k = 0; k < g->node[i].nin; k++)
+            read[g->node[i].in[k]] = i;
+    for (int b = 0; b < p->backward->nsteps; b++) {
+        const BackwardStep *step = &p->backward->step[b];
+        for (int k = 0; k < g->node[step->node].nin; k++) {
+            NodeId *last = &gradient[g->node[step->node].in[k]];
+            if (step->in[k] != GRADIENT_NONE && step->node > *last)
+                *last = step->node;
+        }
+    }
+    for (NodeId v = 0; v < g->nnodes; v++) {
+        if (!g->node[v].op)
+            continue;
+        const int64_t bytes = cost_register_bytes(p->model, g, v);
+        if (read[v] > v) {
+            there[v] += bytes;
+            there[read[v]] -= bytes;
+        }
+        if (gradient[v] > v) {
+            back[v] += bytes;
+            back[gradient[v]] -= bytes;
+        }
+    }
+    const int64_t *bytes_there = by_boundary(p, there), *bytes_back = by_boundary(p, back);
+    const int nlinks = p->model->hardware->nlinks > 0 ? p->model->hardware->nlinks : 1;
+    p->transfer = arena_alloc(p->arena, sizeof *p->transfer * (size_t)nlinks);
+    for (int l = 0; l < nlinks; l++) {
+        const Link link = hardware_link(p->model->hardware, l);
+        p->transfer[l] = arena_alloc(p->arena, sizeof(int64_t) * (size_t)(p->n + 1));
+        for (int b = 1; b < p->n; b++)
+            p->transfer[l][b] = to_units(p, cost_transfer(&link, bytes_there[b]) +
+                                                (bytes_back[b] ? cost_transfer(&link, bytes_back[b]) : 0));
+    }
+}
+
+static bool reads_backward(unsigned needs, int input)
+{
+    return (input == 0 && needs & NEEDS_IN0) || (input == 1 && needs & NEEDS_IN1);
+}
+
+/* A value is saved by the stage that makes it once the first node whose backward reads it is in that stage too. */
+static void add_memory(Placing *p)
+{
+    const Graph *g = p->graph;
+    int64_t *saved = per_node(p), *crossing = per_node(p), *weights = per_node(p), *stale = per_node(p);
+    NodeId *reader = arena_alloc(p->arena, sizeof *reader * (size_t)(g->nnodes + 1));
+    for (NodeId i = 0; i < g->nnodes; i++)
+        reader[i] = p->backward->needs[i] & NEEDS_OUT ? i : g->nnodes;
+    for (NodeId i = 0; i < g->nnodes; i++)
+        for (int k = 0; k < g->node[i].nin; k++) {
+            const NodeId v = g->node[i].in[k];
+            if (reads_backward(p->backward->needs[i], k) && i < reader[v])
+                reader[v] = i;
+        }
+    for (NodeId v = 0; v < g->nnodes; v++) {
+        const Node *node = &g->node[v];
+        if (reader[v] < g->nnodes && v != g->loss) {
+            const int64_t bytes = cost_register_bytes(p->model, g, v);
+            saved[reader[v]] += bytes;
+            if (node->op && reader[v] > v) {
+                crossing[v] += bytes;
+                crossing[reader[v]] -= bytes;
+            }
+        }
+        if (node->op && node->op->aux && p->backward->needs[v] & NEEDS_AUX)
+            saved[v] += round_up(p->model->target->aux_bytes(g, v), 64);
+        for (int k = 0; k < node->nparams; k++)
+            if (!g->param[node->param[k]].running)
+                weights[v] += round_up(p->model->target->param_floats(g, node->param[k]), ALIGN_FLOATS);
+        stale[v] = graph_param_count(g, v);
+    }
+    p->saved = by_boundary(p, saved);
+    p->weights = by_boundary(p, weights);
+    p->stale = by_boundary(p, stale);
+    p->saved_before = by_boundary(p, crossing);
+    int64_t most = 0;
+    for (int b = 0; b <= p->n; b++) {
+        p->saved_before[b] += p->saved[b];
+        most = p->saved_before[b] > most ? p->saved_before[b] : most;
+        p->saved_before[b] = most;
+    }
+}
+
+Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Settings *settings, const CostModel *model,
+                     const AutoRegisters *wishes)
+{
+    Placing *p = arena_alloc(arena, sizeof *p);
+    Graph *uncut = arena_alloc(arena, sizeof *uncut);
+    *uncut = *written;
+    uncut->ncuts = 0;
+    p->arena = arena;
+    p->written = written;
+    p->graph = fuse(arena, uncut);
+    p->backward = backward(arena, p->graph);
+    p->settings = settings;
+    p->model = model;
+    p->wishes = wishes ? *wishes : (AutoRegisters){.max_stale = -1};
+    make_boundaries(p);
+    if (!check_wishes(p, diags, p->wishes.allow, p->wishes.nallow, "allow") ||
+        !check_wishes(p, diags, p->wishes.pin, p->wishes.npin, "pin"))
+        return NULL;
+    add_work(p);
+    add_transfers(p);
+    add_memory(p);
+    return p;
+}

@@ -1,0 +1,41 @@
+/* place_report.h: what `pnetc place` and `pnetc plan --all-schedules` print, and the source with registers written in.
+ */
+#ifndef PNETC_PLACE_REPORT_H
+#define PNETC_PLACE_REPORT_H
+
+#include "ast.h"
+#include "place.h"
+
+/* The best placement of each number of stages. */
+typedef struct {
+    Placement placed; /* ncuts -1: none */
+    Outcome outcome;
+} FrontRow;
+typedef struct {
+    const Placing *placing;
+    FrontRow *row; /* row[n - 1]: n stages */
+    int nrows;
+    int best; /* number of stages of the fastest, the fewest among equals */
+} Front;
+
+/* 1 .. most stages, under the limits of the pipeline block and of its auto(...). NULL after an error. */
+const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const Settings *settings,
+                         const CostModel *model, int most);
+/* Says why so many stages cannot be had: P0721. */
+void place_refused(Arena *arena, Diags *diags, const Front *front, int nstages);
+/* The table, and why each register of `chosen` stages stands where it does. */
+void report_front(const Front *front, int chosen, Text *out);
+void report_front_json(const Front *front, int chosen, Text *out);
+
+/* One line a preset: bubble, memory, traffic, staleness, speed. The cuts are those of `written`. */
+void report_schedules(const Graph *written, const Settings *settings, const CostModel *model, Text *out);
+void report_schedules_json(const Graph *written, const Settings *settings, const CostModel *model, Text *out);
+
+/* place_write.c: the canonical text of the file that `ast` (as load() gave it) comes from, with these registers instead
+ * of those it has: `register` statements where all stand between statements of the network, else registers = after(...)
+ * in the pipeline block. NULL after an error (P0722). *by_setting: it is the latter. `written` has the registers of the
+ * file; `overrides` are those of the command line. */
+const char *place_write(Arena *arena, Diags *diags, Sources *sources, const Ast *ast, const Graph *written,
+                        const Cut *cut, int ncuts, Override *overrides, int noverrides, bool *by_setting);
+
+#endif

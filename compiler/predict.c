@@ -1,0 +1,337 @@
+/* predict.c: times of stages, and their schedule run in simulated time.
+ *
+ * Workers take their steps one at a time; where several stages share a worker, the step that can begin first goes first
+ * (the lower stage on a tie). Time: steps x stages x registers of a cut. */
+#include <math.h>
+
+#include "predict.h"
+
+typedef struct {
+    const Step *step;
+    int count, at;
+    double *forward_end, *backward_end, *update_end; /* per minibatch; NAN: not yet */
+} Track;
+
+/* Registers of one cut that hold up their giver alike. */
+typedef struct {
+    int slots, gradient_slots; /* gradient 0: none */
+    bool kept_consumer, kept_producer;
+} Queue;
+
+typedef struct {
+    const Sched *sched;
+    const Prediction *p;
+    Track *track;
+    double *worker_free, *link_free;
+    Queue **queue;
+    int *nqueues;
+    Link *link; /* per cut */
+} Run;
+
+double stage_time(const StageTime *stage)
+{
+    return stage->forward + stage->backward + stage->update;
+}
+
+/* ---- times of stages ---- */
+
+static void add_transfers(Prediction *p, const Pipe *pipe)
+{
+    for (int s = 0; s + 1 < pipe->nstages; s++) {
+        const Link link = hardware_link(p->model->hardware, s);
+        int64_t there = 0, back = 0;
+        for (int e = 0; e < pipe->nedges; e++) {
+            const Edge *edge = &pipe->edge[e];
+            if (edge->from != s)
+                continue;
+            const int64_t bytes = cost_register_bytes(p->model, pipe->graph, edge->value);
+            there += bytes;
+            back += edge->gradient ? bytes : 0;
+        }
+        p->stage[s].give = cost_transfer(&link, there);
+        p->stage[s].back = back ? cost_transfer(&link, back) : 0;
+    }
+}
+
+static void add_work(Arena *arena, Prediction *p, const Pipe *pipe)
+{
+    const Hardware *hardware = p->model->hardware;
+    p->one_worker = INFINITY;
+    for (int kind = 0; kind < hardware->ndevices; kind++) {
+        const NodeTime *time = cost_times(arena, p->model, pipe->graph, pipe->backward, kind);
+        double alone = 0;
+        for (int s = 0; s < pipe->nstages; s++)
+            for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++) {
+                alone += node_time_sum(&time[i]);
+                if (p->stage[s].kind != kind)
+                    continue;
+                p->stage[s].forward += time[i].forward;
+                p->stage[s].backward += time[i].backward_data + time[i].backward_weights;
+                p->stage[s].update += time[i].update;
+                p->timed += pipe->graph->node[i].op != NULL;
+                p->measured += time[i].measured;
+            }
+        p->one_worker = alone < p->one_worker ? alone : p->one_worker;
+    }
+}
+
+/* ---- simulated time ---- */
+
+static void make_queues(Arena *arena, Run *run)
+{
+    const Sched *sched = run->sched;
+    const Pipe *pipe = sched->pipe;
+    for (int e = 0; e < pipe->nedges; e++) {
+        const Edge *edge = &pipe->edge[e];
+        const Queue queue = {sched->forward_slots[e], edge->gradient ? sched->gradient_slots[e] : 0,
+                             edge->kept_consumer, edge->kept_producer};
+        Queue **list = &run->queue[edge->from];
+        if (!*list)
+            *list = arena_alloc(arena, sizeof **list * (size_t)pipe->nedges);
+        bool known = false;
+        for (int i = 0; i < run->nqueues[edge->from]; i++) {
+            const Queue *q = &(*list)[i];
+            known |= q->slots == queue.slots && q->gradient_slots == queue.gradient_slots &&
+                     q->kept_consumer == queue.kept_consumer && q->kept_producer == queue.kept_producer;
+        }
+        if (!known)
+            (*list)[run->nqueues[edge->from]++] = queue;
+    }
+}
+
+static double later(double a, double b) /* NAN wins: not known yet */
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+/* When the next step of a stage can begin, but for its worker and the links; NAN: what it waits for is not known yet.
+ */
+static double ready(const Run *run, int s)
+{
+    const Track *t = &run->track[s];
+    const Step step = t->step[t->at];
+    const int64_t m = step.minibatch;
+    double when = 0;
+    if (step.kind == STEP_UPDATE)
+        return when;
+    const bool forward = step.kind == STEP_FORWARD;
+    if (forward && s > 0)
+        when = later(t[-1].forward_end[m], when);
+    if (forward)
+        for (int i = 0; i < run->nqueues[s]; i++) { /* room in the registers behind */
+            const Queue *q = &run->queue[s][i];
+            const int64_t old = m - q->slots;
+            if (old < 0)
+                continue;
+            when = later(q->kept_consumer ? t[1].backward_end[old] : t[1].forward_end[old], when);
+            if (q->kept_producer && !isnan(when))
+                when = later(t->backward_end[old], when);
+        }
+    bool gradient = false;
+    for (int i = 0; !forward && i < run->nqueues[s]; i++)
+        gradient |= run->queue[s][i].gradient_slots > 0;
+    if (gradient)
+        when = later(t[1].backward_end[m], when);
+    for (int i = 0; !forward && s > 0 && i < run->nqueues[s - 1]; i++) {
+        const int slots = run->queue[s - 1][i].gradient_slots;
+        if (slots > 0 && m >= slots && !isnan(when))
+            when = later(t[-1].backward_end[m - slots], when);
+    }
+    return when;
+}
+
+/* The end of a transfer of `seconds` over the cut that begins at `from`. */
+static double carry(Run *run, int cut, double from, double seconds)
+{
+    const double begin = from > run->link_free[cut] ? from : run->link_free[cut];
+    return run->link_free[cut] = begin + seconds;
+}
+
+/* Does the next step of a stage, which is ready at `when`. Ends include the transfer to the reader. */
+static void take(Run *run, int s, double when)
+{
+    Track *t = &run->track[s];
+    const StageTime *time = &run->p->stage[s];
+    const Step step = t->step[t->at++];
+    const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
+    const bool gives = s + 1 < run->p->nstages;
+    double *worker = &run->worker_free[time->worker];
+    double seconds = forward ? time->forward : backward ? time->backward : time->update;
+    if (forward && gives && !run->link[s].overlap)
+        seconds += time->give;
+    if (forward && s > 0 && !run->link[s - 1].overlap)
+        seconds += run->p->stage[s - 1].give;
+    if (backward && s > 0 && !run->link[s - 1].overlap)
+        seconds += run->p->stage[s - 1].back;
+    if (backward && gives && !run->link[s].overlap)
+        seconds += time->back;
+    double end = (*worker > when ? *worker : when) + seconds;
+    *worker = end;
+    if (forward)
+        t->forward_end[step.minibatch] = gives && run->link[s].overlap ? carry(run, s, end, time->give) : end;
+    else if (backward)
+        t->backward_end[step.minibatch] =
+            s > 0 && run->link[s - 1].overlap ? carry(run, s - 1, end, run->p->stage[s - 1].back) : end;
+    else
+        t->update_end[step.minibatch] = end;
+}
+
+/* Runs all steps; the times of the updates of each stage are what is wanted. */
+static bool run_steps(Run *run)
+{
+    const int nstages = run->p->nstages;
+    for (;;) {
+        int first = -1;
+        double first_begin = 0, first_ready = 0;
+        bool left = false;
+        for (int s = 0; s < nstages; s++) {
+            const Track *t = &run->track[s];
+            if (t->at == t->count)
+                continue;
+            left = true;
+            const double when = ready(run, s);
+            if (isnan(when))
+                continue;
+            const double busy = run->worker_free[run->p->stage[s].worker], begin = busy > when ? busy : when;
+            if (first < 0 || begin < first_begin) {
+                first = s;
+                first_begin = begin;
+                first_ready = when;
+            }
+        }
+        if (first < 0)
+            return !left;
+        take(run, first, first_ready);
+    }
+}
+
+static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
+{
+    Sched phase = *sched; /* its first phase alone, for as long as it takes */
+    phase.nphases = 1;
+    const int n = sched->pipe->nstages;
+    int warmup = 0;
+    for (int s = 0; s < n; s++)
+        warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
+    const int64_t minibatches = 2 * (int64_t)warmup + 2 * n + 48;
+    const size_t stages = (size_t)n;
+    Run run = {
+        .sched = sched,
+        .p = p,
+        .track = arena_alloc(arena, sizeof(Track) * stages),
+        .worker_free = arena_alloc(arena, sizeof(double) * MAX_STAGES),
+        .link_free = arena_alloc(arena, sizeof(double) * stages),
+        .queue = arena_alloc(arena, sizeof(Queue *) * stages),
+        .nqueues = arena_alloc(arena, sizeof(int) * stages),
+        .link = arena_alloc(arena, sizeof(Link) * stages),
+    };
+    make_queues(arena, &run);
+    for (int s = 0; s < n; s++) {
+        Track *t = &run.track[s];
+        t->step = sched_steps(arena, &phase, s, minibatches, &t->count);
+        t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        for (int64_t m = 0; m < minibatches; m++)
+            t->forward_end[m] = t->backward_end[m] = NAN;
+        run.link[s] = hardware_link(p->model->hardware, s);
+    }
+    if (!run_steps(&run))
+        ICE("predict: a proved schedule does not run");
+    /* Behind the warm-up, and before the drain. */
+    const int64_t from = warmup / 2 + n, to = minibatches - 1 - warmup;
+    double most = 0; /* all stages keep the pace of the slowest in the end; it shows it at once */
+    for (int s = 0; s < n; s++) {
+        const double *end = run.track[s].update_end, step = (end[to] - end[from]) / (double)(to - from);
+        most = step > most ? step : most;
+    }
+    return most;
+}
+
+Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)
+{
+    const Pipe *pipe = sched->pipe;
+    const Hardware *hardware = model->hardware;
+    Prediction *p = arena_alloc(arena, sizeof *p);
+    p->model = model;
+    p->nstages = pipe->nstages;
+    p->workers = pipe->nstages < hardware->workers ? pipe->nstages : hardware->workers;
+    p->stage = arena_alloc(arena, sizeof(StageTime) * (size_t)pipe->nstages);
+    for (int s = 0; s < pipe->nstages; s++) {
+        p->stage[s].worker = hardware_worker(hardware, s, pipe->nstages);
+        p->stage[s].kind = hardware_kind(hardware, p->stage[s].worker);
+    }
+    Arena *scratch = arena_new();
+    add_work(scratch, p, pipe);
+    add_transfers(p, pipe);
+    for (int s = 0; s < pipe->nstages; s++) {
+        const double time = stage_time(&p->stage[s]);
+        p->work += time;
+        if (time > p->most) {
+            p->most = time;
+            p->slowest = s;
+        }
+    }
+    p->step = steady_step(scratch, sched, p);
+    arena_free(scratch);
+    p->speedup = p->step > 0 ? p->one_worker / p->step : 1;
+    p->bubble = p->step > 0 ? 1 - p->work / (p->step * p->workers) : 0;
+    return p;
+}
+
+/* ---- candidates ---- */
+
+Candidate candidate(Arena *arena, Diags *diags, const Graph *written, const Cut *cut, int ncuts,
+                    const Settings *settings, const CostModel *model)
+{
+    Graph *with_cuts = arena_alloc(arena, sizeof *with_cuts);
+    *with_cuts = *written;
+    with_cuts->cut = arena_alloc(arena, sizeof(Cut) * (size_t)(ncuts + 1));
+    with_cuts->ncuts = ncuts;
+    for (int i = 0; i < ncuts; i++)
+        with_cuts->cut[i] = cut[i];
+    const Graph *graph = fuse(arena, with_cuts);
+    graph_check(graph);
+    const Backward *back = backward(arena, graph);
+    backward_check(back);
+    const Pipe *pipe = pipe_cut(arena, diags, graph, back);
+    if (!pipe)
+        return (Candidate){0};
+    pipe_check(pipe);
+    const Sched *sched = schedule(arena, diags, pipe, settings);
+    if (!sched)
+        return (Candidate){0};
+    sched_check(sched);
+    const Plan *plan = plan_memory(arena, diags, sched, model->target);
+    if (!plan)
+        return (Candidate){0};
+    plan_check(plan);
+    return (Candidate){plan, predict(arena, sched, model)};
+}
+
+Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings *settings, const CostModel *model)
+{
+    Arena *scratch = arena_new();
+    Diags *diags = diags_new(scratch, (Sources *)written->sources);
+    const Candidate c = candidate(scratch, diags, written, cut, ncuts, settings, model);
+    Outcome out = {.nstages = ncuts + 1};
+    if (c.plan) {
+        const Sched *sched = c.plan->sched;
+        const Prediction *p = c.prediction;
+        out.legal = true;
+        out.step = p->step;
+        out.speedup = p->speedup;
+        out.bubble = p->bubble;
+        out.stale_fraction = sched->stale_fraction;
+        out.balance = p->work > 0 ? p->most * p->nstages / p->work : 1;
+        out.static_bytes = c.plan->static_bytes;
+        out.traffic_bytes = c.plan->traffic_bytes;
+        for (int s = 0; s < p->nstages; s++) {
+            const int64_t bytes = c.plan->stage[s].static_bytes;
+            out.most_bytes = bytes > out.most_bytes ? bytes : out.most_bytes;
+            out.most_stale = sched->staleness[s] > out.most_stale ? sched->staleness[s] : out.most_stale;
+        }
+    }
+    arena_free(scratch);
+    return out;
+}

@@ -1,0 +1,55 @@
+/* predict.h: how long a step of a pipeline takes on a machine, and what one worker alone would take.
+ *
+ * The steps of every stage run in simulated time: a step begins when its worker is free, what it takes is there and
+ * what it gives has a slot. A link that overlaps carries one transfer at a time beside the work; one that does not
+ * holds up both its ends. What is measured of it is the time between updates once the pipeline is full. */
+#ifndef PNETC_PREDICT_H
+#define PNETC_PREDICT_H
+
+#include "cost.h"
+#include "plan.h"
+
+typedef struct {
+    double forward, backward, update; /* seconds of work a minibatch */
+    double give, back;                /* seconds on the link behind the stage: values there, gradients back */
+    int worker, kind;                 /* that runs it; its device */
+} StageTime;
+
+typedef struct {
+    const CostModel *model;
+    StageTime *stage;
+    int nstages;
+    int workers;         /* that have a stage */
+    int measured, timed; /* nodes with times from a profile, nodes with times */
+    double work, most;   /* seconds of all stages, of the slowest */
+    int slowest;
+    double step;       /* seconds from one update to the next in the steady state of the first phase */
+    double one_worker; /* seconds of a step without registers on the fastest device */
+    double speedup;    /* one_worker / step */
+    double bubble;     /* share of its time that a worker waits, mean of the workers */
+} Prediction;
+
+Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model);
+double stage_time(const StageTime *stage); /* its work */
+
+/* A placement carried through all passes. plan NULL after errors. */
+typedef struct {
+    const Plan *plan;
+    const Prediction *prediction;
+} Candidate;
+Candidate candidate(Arena *arena, Diags *diags, const Graph *written, const Cut *cut, int ncuts,
+                    const Settings *settings, const CostModel *model);
+
+/* What counts of a candidate, without its memory. */
+typedef struct {
+    bool legal; /* false: it exceeds what memory can be counted, or its schedule cannot run */
+    int nstages;
+    double step, speedup, bubble, stale_fraction, balance; /* balance: slowest stage over the mean */
+    int most_stale;
+    int64_t most_bytes; /* of one stage */
+    int64_t static_bytes, traffic_bytes;
+} Outcome;
+Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings *settings,
+                const CostModel *model);
+
+#endif
