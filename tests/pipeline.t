@@ -84,6 +84,7 @@ done
 for schedule in stale stale_1f1b pipedream; do
     equality "residual $schedule" cpu "$ROOT/tests/nets/residual.pnet" 100 --set pipeline.schedule=$schedule
 done
+equality "residual, option A" cpu "$ROOT/tests/nets/residual.pnet" 100 -D project=no
 equality "residual ref" ref "$ROOT/tests/nets/residual.pnet" 8 --set train.batch=8
 equality "residual ref, cuts inside units" ref "$ROOT/tests/nets/residual.pnet" 6 --set train.batch=8 \
     --set 'pipeline.registers=ppv(1, 2, 4, 6, 8)' --set pipeline.schedule=stale_1f1b
@@ -104,18 +105,19 @@ ok $? "sequential: branches across four registers equal none"
 
 
 sed '/^ *register$/d; s/if cut { register }//' "$ROOT/tests/nets/residual.pnet" >"$WORK/residual.pnet"
-for target in ref cpu; do
+for run in "ref yes" "cpu yes" "cpu no"; do
+    read -r target project <<<"$run"
     steps=60
-    [ $target = cpu ] || steps=6
-    short=(--set pipeline.schedule=sequential --set train.batch=8)
-    build r-none $target "$WORK/residual.pnet" "${short[@]}" && train r-none --steps $steps
-    build r-cut $target "$ROOT/tests/nets/residual.pnet" "${short[@]}" && train r-cut --steps $steps
+    [ "$target" = cpu ] || steps=6
+    short=(--set pipeline.schedule=sequential --set train.batch=8 -D "project=$project")
+    build r-none "$target" "$WORK/residual.pnet" "${short[@]}" && train r-none --steps $steps
+    build r-cut "$target" "$ROOT/tests/nets/residual.pnet" "${short[@]}" && train r-cut --steps $steps
     same r-none r-cut
-    ok $? "sequential: residual on $target with registers inside a unit equals none"
-    build r-many $target "$WORK/residual.pnet" "${short[@]}" --set 'pipeline.registers=ppv(1, 2, 3, 5, 7, 9)' &&
+    ok $? "sequential: residual on $target (project=$project) with registers inside a unit equals none"
+    build r-many "$target" "$WORK/residual.pnet" "${short[@]}" --set 'pipeline.registers=ppv(1, 2, 3, 5, 7)' &&
         train r-many --steps $steps
     same r-none r-many
-    ok $? "sequential: residual on $target in seven stages equals one"
+    ok $? "sequential: residual on $target (project=$project) in six stages equals one"
 done
 
 # running statistics: one copy whatever the schedule, none for the optimiser; saved under their names; a test after update
