@@ -51,6 +51,7 @@ struct pn_run {
     int64_t steps; /* minibatches to train, those before the first included */
     int64_t test_every, checkpoint_every;
     struct pn_checkpoint *checkpoint; /* NULL: none is wanted (core/checkpoint.h) */
+    atomic_int writing;               /* 1: a stage writes one, and takes as long as the disk does */
     struct pn_dataset *data;
     struct pn_loader *loader; /* NULL: stages gather minibatches themselves (data/loader.c) */
     atomic_int stop;          /* 1: a stage failed */

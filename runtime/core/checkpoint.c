@@ -92,7 +92,9 @@ void checkpoint_stage(pn_stage *stage)
     pthread_mutex_unlock(&checkpoint->lock);
     if (!last)
         return;
+    atomic_store(&run->writing, 1);
     char *error = write_file(run, snapshot);
+    atomic_store(&run->writing, 0);
     if (error)
         fprintf(stderr, "warning: checkpoint of step %lld: %s; training goes on\n", (long long)step, error);
     free(error);

@@ -76,7 +76,8 @@ void watchdog_watch(Watchdog *watchdog, int count)
         tick(watchdog);
         long long now = progress(run);
         bool stopped = atomic_load(&run->stop) != 0;
-        silent = now != before || watchdog->ended != ended ? 0 : silent + WATCHDOG_TICK_MS * 1e-3;
+        bool alive = now != before || watchdog->ended != ended || atomic_load(&run->writing);
+        silent = alive ? 0 : silent + WATCHDOG_TICK_MS * 1e-3;
         before = now;
         if (!stopped && run->timeout > 0 && silent >= run->timeout) {
             bark(run, silent);

@@ -277,7 +277,8 @@ static void checkpoints_are_of_their_step(void **state)
         /* the file of step 25, the last but for the end, is what --checkpoint-every leaves when the end cannot write */
         fail_stage = i < 2 ? 0 : 2;
         fail_at = 33;
-        snprintf(line, sizeof line, "--transport %s --steps 60 --checkpoint @/b --checkpoint-every 5", by[i % 2]);
+        snprintf(line, sizeof line, "--transport %s --steps 60 --prefetch 2 --checkpoint @/b --checkpoint-every 5",
+                 by[i % 2]);
         assert_code(run(line), 1);
         fail_stage = -1;
         snprintf(line, sizeof line, "--steps 0 --load @/b --save @/m");
