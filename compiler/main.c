@@ -322,7 +322,8 @@ static int calibrate(Session *s)
     const Plan *plan = NULL;
     const Measurement *measured = NULL;
     if (source) {
-        const char *network = calibrate_network();
+        const TargetDef *target = o->target ? target_find(o->target) : NULL; /* compile refuses an unknown one */
+        const char *network = calibrate_network(s->arena, target ? target : target_table[0]);
         o->file[0] = arena_printf(s->arena, "%s/calibration.pnet", source);
         if (write_text(s->arena, s->diags, o->file[0], network, strlen(network)))
             plan = compile(s, &unused);
@@ -338,7 +339,13 @@ static int calibrate(Session *s)
     if (errors(s) || !measured)
         return 1;
     calibrate_write(&out, plan, s->model->states, measured, workers, rated ? rate : NULL);
-    return deliver(s, &out);
+    const SourceFile *file = source_add(s->arena, &s->sources, "machine", out.data, out.length);
+    const Ast *ast = file ? parse(s->arena, s->diags, file) : NULL;
+    if (errors(s) || !ast)
+        return 1;
+    Text canonical = text_new(s->arena);
+    format(ast, &canonical);
+    return deliver(s, &canonical);
 }
 
 static int plot(Session *s)
