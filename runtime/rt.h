@@ -85,8 +85,11 @@ typedef enum {
     PN_TRACE_GIVE, /* just before the slot is published */
     PN_TRACE_TAKE  /* just after it was found */
 } pn_trace_kind;
-void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end);
-double pn_seconds(void); /* of the monotonic clock */
+/* begin, end: pn_seconds; work: pn_work_seconds that passed between them. */
+void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end,
+                  double work);
+double pn_seconds(void);      /* of the monotonic clock */
+double pn_work_seconds(void); /* that the calling thread had a core */
 
 /* ---- memory before the run ---- */
 void *pn_alloc(int64_t bytes); /* zeroed, 64-byte aligned (2 MiB and huge pages from 2 MiB on), never NULL: exits with

@@ -172,14 +172,21 @@ double pn_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void trace_step(pn_stage *stage, Step step, double begin, double end)
+double pn_work_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void trace_step(pn_stage *stage, Step step, double begin, double end, double work)
 {
     static const pn_trace_kind kind[] = {[ACTION_FORWARD] = PN_TRACE_FORWARD,
                                          [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
                                          [ACTION_UPDATE] = PN_TRACE_UPDATE,
                                          [ACTION_TEST] = PN_TRACE_TEST,
                                          [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
-    pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end);
+    pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end, work);
 }
 
 bool driver_step(pn_stage *stage)
@@ -190,12 +197,13 @@ bool driver_step(pn_stage *stage)
     Step step = driver_next(stage);
     if (step.action == ACTION_END)
         return false;
+    double work = stage->trace ? pn_work_seconds() : 0;
     double begin = pn_seconds(), waited = stage->wait_seconds;
     do_step(stage, step);
     double end = pn_seconds();
     stage->busy_seconds += end - begin - (stage->wait_seconds - waited);
     if (stage->trace)
-        trace_step(stage, step, begin, end);
+        trace_step(stage, step, begin, end, pn_work_seconds() - work);
     atomic_fetch_add_explicit(&stage->progress, 1, memory_order_relaxed);
     return true;
 }

@@ -15,7 +15,6 @@
  * A stage's update is shared out to its nodes by the parameters they have. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/file.h"
 #include "core/trace.h"
@@ -55,13 +54,6 @@ static _Thread_local Profile *current;
 static _Thread_local bool testing;
 static _Thread_local double input_time; /* of inputs read since the last verb */
 static Profile *profiles;               /* of the program, by stage; set once, before the run */
-
-static double work_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- what the verbs call ---- */
 pn_op *pn_profile_op(pn_stage *stage, pn_op *op, const char *name, const pn_tensor *y, int64_t floats)
@@ -107,12 +99,12 @@ void pn_profile_begin(const pn_op *op)
     Record *record = record_of(op);
     record->sum += input_time;
     input_time = 0;
-    record->begun = work_clock();
+    record->begun = pn_work_seconds();
 }
 
 void pn_profile_end(const pn_op *op)
 {
-    double now = work_clock();
+    double now = pn_work_seconds();
     (void)op;
     if (testing)
         return;
@@ -122,17 +114,17 @@ void pn_profile_end(const pn_op *op)
 
 void pn_profile_input(pn_stage *stage, int64_t n, int input, void *to)
 {
-    double begin = work_clock();
+    double begin = pn_work_seconds();
     pn_input(stage, n, input, to);
-    input_time += work_clock() - begin;
+    input_time += pn_work_seconds() - begin;
 }
 
 /* The mask belongs to the node whose output it masks. */
 void pn_profile_relu_mask(const pn_tensor *t, const float *y, float *gy)
 {
-    double begin = work_clock();
+    double begin = pn_work_seconds();
     pn_relu_mask(t, y, gy);
-    double took = work_clock() - begin;
+    double took = pn_work_seconds() - begin;
     for (int i = 0; i < current->count; i++)
         if (current->record[i].y == t)
             current->record[i].sum += took;
@@ -141,9 +133,9 @@ void pn_profile_relu_mask(const pn_tensor *t, const float *y, float *gy)
 /* Behind the backward that wrote the contribution. */
 void pn_profile_accumulate(const pn_tensor *t, float *to, const float *from)
 {
-    double begin = work_clock();
+    double begin = pn_work_seconds();
     pn_accumulate(t, to, from);
-    current->record[current->last].sum += work_clock() - begin;
+    current->record[current->last].sum += pn_work_seconds() - begin;
 }
 
 /* A value or a gradient handed on unchanged: the stage's time, no node's. */
@@ -172,10 +164,10 @@ static void run_pass(pn_stage *stage, int64_t n, int pass, void (*real)(pn_stage
     testing = false;
     for (int i = 0; i < profile->count; i++)
         profile->record[i].sum = 0;
-    double begin = work_clock();
+    double begin = pn_work_seconds();
     input_time = 0;
     real(stage, n);
-    double took = work_clock() - begin;
+    double took = pn_work_seconds() - begin;
     int64_t step = profile->done[pass]++;
     profile->sample[pass][step] = took;
     for (int i = 0; i < profile->count; i++)

@@ -35,7 +35,8 @@ void trace_open(pn_run *run, int64_t bytes)
         trace_open_stage(&run->stage[i], bytes / run->program->nstages);
 }
 
-void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end)
+void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n, double begin, double end,
+                  double work)
 {
     struct pn_trace *trace = stage->trace;
     if (trace->count == trace->room) {
@@ -45,6 +46,7 @@ void pn_trace_add(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel
     trace->event[trace->count++] = (TraceEvent){
         .begin = begin,
         .end = end,
+        .work = work,
         .channel = channel,
         .n = n,
         .tested_after = stage->cursor->test_batch >= 0 ? stage->updates : -1,
@@ -119,6 +121,7 @@ static void write_event(FILE *out, const TraceEvent *event, int track, double ze
     fprintf(out, "\"args\":{\"%s\":%lld", event->tested_after < 0 ? "minibatch" : "test batch", (long long)event->n);
     if (event->tested_after >= 0)
         fprintf(out, ",\"after updates\":%lld", (long long)event->tested_after);
+    fprintf(out, ",\"on a core us\":%.3f", 1e6 * event->work);
     if (waits)
         fprintf(out, ",\"register\":\"%s\"", event->channel->name);
     fprintf(out, "}}");

@@ -11,6 +11,7 @@
 
 typedef struct {
     double begin, end;         /* seconds, monotonic clock; end is begin for a give or a take */
+    double work;               /* seconds of them that the thread had a core */
     const pn_channel *channel; /* of waits, gives and takes */
     int64_t n;                 /* minibatch; in a test: test batch */
     int64_t tested_after;      /* in a test: the updates done; -1: training */

@@ -55,6 +55,7 @@ static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool ful
 {
     if (slot_full(channel, n) == full)
         return;
+    double work = stage->trace ? pn_work_seconds() : 0;
     double begin = pn_seconds();
     atomic_store(&stage->waits_number, n);
     atomic_store(&stage->waits_for, channel);
@@ -66,7 +67,8 @@ static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool ful
     double end = pn_seconds();
     stage->wait_seconds += end - begin;
     if (stage->trace)
-        pn_trace_add(stage, full ? PN_TRACE_WAIT_INPUT : PN_TRACE_WAIT_ROOM, channel, n, begin, end);
+        pn_trace_add(stage, full ? PN_TRACE_WAIT_INPUT : PN_TRACE_WAIT_ROOM, channel, n, begin, end,
+                     pn_work_seconds() - work);
     fail_check(stage);
 }
 

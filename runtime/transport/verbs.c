@@ -13,7 +13,7 @@ static void check(pn_stage *stage, const pn_channel *channel, int end, int64_t n
 static void trace_end(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n)
 {
     double now = pn_seconds();
-    pn_trace_add(stage, kind, channel, n, now, now);
+    pn_trace_add(stage, kind, channel, n, now, now, 0);
 }
 
 void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
