@@ -11,6 +11,8 @@ const char *human_seconds(Arena *arena, double seconds)
         const char *unit;
     } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
     int i = 0;
+    if (seconds <= 0)
+        return "0 s";
     while (i + 1 < COUNT(units) && seconds < units[i].least * 0.9995)
         i++;
     const double number = seconds * units[i].factor;
@@ -64,7 +66,7 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
     if (prediction->work > 0)
         b->factor = prediction->most * prediction->nstages / prediction->work;
     b->unbalanced = b->overlaps && b->factor > sched->settings->pipeline.balance;
-    if (b->overlaps && (look || b->unbalanced))
+    if (b->overlaps && (look || b->unbalanced) && !sched->settings->pipeline.automatic.wanted)
         look_for_better(arena, b, written);
     return b;
 }

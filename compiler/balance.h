@@ -15,7 +15,8 @@ typedef struct {
     Outcome better;
 } Balance;
 
-/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced. */
+/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced; not for one that the
+ * compiler placed itself. */
 const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *prediction, const Graph *written,
                              bool look);
 

@@ -86,10 +86,12 @@ static void put_expr(Format *f, Text *out, const Expr *expr)
         put_args(f, out, expr->arg, expr->nargs);
         break;
     case EXPR_QUANTITY: {
-        int digits =
-            (int)strcspn(format_source(f, expr->name_span.at), " \t"
-                                                               "ABCDFGHIJKLMNOPQRSTUVWXYZabcdfghijklmnopqrstuvwxyz_");
-        text_printf(out, "%.*s %s", digits, format_source(f, expr->name_span.at), expr->text);
+        const char *number = format_source(f, expr->name_span.at);
+        if (*number == '-')
+            number += 1 + strspn(number + 1, " \t");
+        const int digits = (int)strcspn(number, " \t"
+                                                "ABCDFGHIJKLMNOPQRSTUVWXYZabcdfghijklmnopqrstuvwxyz_");
+        text_printf(out, "%s%.*s %s", expr->real < 0 ? "-" : "", digits, number, expr->text);
         break;
     }
     case EXPR_ERROR:

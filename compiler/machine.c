@@ -223,14 +223,12 @@ static const Hardware *read_machine(Arena *arena, Diags *diags, const Sources *s
             made->link[made->nlinks++] = read_link(r, s);
         else
             unknown_key(r, s, "machine", blocks, COUNT(blocks));
-        if (count > 0 && span.at == 0)
-            span = s->name_span;
     }
     for (int i = 0; i < made->ndevices; i++)
         made->workers += made->device[i].count;
     if (made->ndevices == 0 && !r->failed) {
         FAIL(r, P0705, span, "the machine %s has no device", made->name);
-        diag_hint(diags, "device cpu { compute = 116 GFLOP/s, on lines of their own: bandwidth = 40 GB/s }");
+        diag_hint(diags, "a device states compute and bandwidth; `pnetc explain P0702` shows a machine");
     }
     if (made->workers > MAX_STAGES && !r->failed)
         FAIL(r, P0704, span, "the machine %s has %d devices, at most %d are possible", made->name, made->workers,
@@ -270,7 +268,7 @@ const Hardware *hardware_find(Arena *arena, Diags *diags, Sources *sources, cons
         if (!wanted || (settings->machine[i].name && !strcmp(settings->machine[i].name, wanted)))
             block = &settings->machine[i];
     if (block)
-        return read_machine(arena, diags, sources, block->name, block->setting, block->nsettings, (Span){0, 0});
+        return read_machine(arena, diags, sources, block->name, block->setting, block->nsettings, block->span);
     if (!wanted)
         return hardware_builtin(arena, 0);
     const char **names = arena_alloc(arena, sizeof(char *) * (size_t)hardware_builtin_count());

@@ -1,6 +1,8 @@
 /* place.c: registers = auto(...): solves for the numbers of a network, and lets the real plan have the last word on
  * memory. The solver knows a lower bound of a stage's memory; a stage that the plan finds too large is banned and the
  * problem is solved again. */
+#include <math.h>
+
 #include "place.h"
 
 enum { MOST_BANS = 200 };
@@ -83,25 +85,6 @@ static Problem *problem(Placing *p, int nstages)
     return made;
 }
 
-/* The least cap on every stage that the solver's bound can meet. */
-static int64_t least_cap(Problem *problem)
-{
-    int64_t low = 0, high = TARGET_TOO_LARGE;
-    int64_t *const memory = problem->memory;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        for (int s = 0; s < problem->in.nstages; s++)
-            memory[s] = middle;
-        if (place_possible(&problem->in))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    for (int s = 0; s < problem->in.nstages; s++)
-        memory[s] = high;
-    return high;
-}
-
 static Cut *written_cuts(const Placing *p, const int *cut, int ncuts)
 {
     Cut *cuts = arena_alloc(p->arena, sizeof *cuts * (size_t)(ncuts + 1));
@@ -128,34 +111,69 @@ static int over_cap(const Placing *p, const Problem *problem, const Cut *cuts, i
     return over;
 }
 
+static void set_cap(Problem *problem, int64_t cap)
+{
+    for (int s = 0; s < problem->in.nstages; s++)
+        problem->memory[s] = cap;
+}
+
+static void ban(Placing *p, Problem *problem, int stage, const int *cut)
+{
+    *vec_push(p->arena, &problem->bans) =
+        (PlaceBan){stage, stage ? cut[stage - 1] : 0, stage + 1 < problem->in.nstages ? cut[stage] : p->n};
+    problem->in.ban = problem->bans.at;
+    problem->in.nbans = problem->bans.count;
+}
+
+/* The placement whose largest stage is the smallest of those found: each round asks for less than the last one needed.
+ * Ends with the proof that there is none, or after MOST_BANS stages that the plan found too large. */
+static Placement least_memory(Placing *p, Problem *problem, int *cut, int64_t *bytes)
+{
+    const int ncuts = problem->in.nstages - 1;
+    Placement best = {.ncuts = -1, .least_stale = -1};
+    *bytes = 0;
+    set_cap(problem, TARGET_TOO_LARGE);
+    problem->bans.count = problem->in.nbans = 0;
+    while (problem->bans.count < MOST_BANS) {
+        const int64_t load = place_solve(&problem->in, cut);
+        if (load < 0)
+            break;
+        Cut *cuts = written_cuts(p, cut, ncuts);
+        int64_t most;
+        const int over = over_cap(p, problem, cuts, ncuts, &most);
+        if (over >= 0) {
+            ban(p, problem, over, cut);
+            continue;
+        }
+        best = (Placement){ncuts, cuts, (double)load / p->scale, 0, -1};
+        *bytes = most;
+        set_cap(problem, most - 1);
+    }
+    return best;
+}
+
 /* Why there is none: what could be had if the limit were another. */
-static void explain(Placing *p, Problem *problem, Placement *out)
+static void explain(Placing *p, Problem *problem, int *cut, Placement *out)
 {
     PlaceInput *in = &problem->in;
-    problem->in.nbans = 0;
-    const bool capped = problem->memory[0] >= 0;
-    int *cut = arena_alloc(p->arena, sizeof *cut * (size_t)(in->nstages + 1));
+    in->nbans = 0;
     if (in->most_stale >= 0) {
-        Problem free = *problem;
+        PlaceInput other = *in;
         int64_t low = in->most_stale, high = p->stale[p->n];
         while (low < high) { /* the least limit that works, under the same memory */
-            free.in.most_stale = low + (high - low) / 2;
-            if (place_possible(&free.in))
-                high = free.in.most_stale;
+            other.most_stale = low + (high - low) / 2;
+            if (place_possible(&other))
+                high = other.most_stale;
             else
-                low = free.in.most_stale + 1;
+                low = other.most_stale + 1;
         }
-        free.in.most_stale = high;
-        if (high > in->most_stale && place_possible(&free.in)) {
+        other.most_stale = high;
+        if (high > in->most_stale && place_possible(&other)) {
             out->least_stale = p->stale[p->n] > 0 ? (double)high / (double)p->stale[p->n] : 0;
             return;
         }
     }
-    if (!capped)
-        return;
-    least_cap(problem);
-    if (place_solve(in, cut) >= 0)
-        over_cap(p, problem, written_cuts(p, cut, in->nstages - 1), in->nstages - 1, &out->least_memory);
+    least_memory(p, problem, cut, &out->least_memory);
 }
 
 Placement placing_solve(Placing *p, int nstages)
@@ -166,32 +184,37 @@ Placement placing_solve(Placing *p, int nstages)
     Problem *made = problem(p, nstages);
     int *cut = arena_alloc(p->arena, sizeof *cut * (size_t)(nstages + 1));
     bool capped = false;
-    if (p->wishes.least_memory)
-        least_cap(made);
-    else
-        for (int s = 0; s < nstages; s++)
-            capped |= made->memory[s] >= 0;
-    for (;;) {
+    int64_t bytes;
+    for (int s = 0; s < nstages; s++)
+        capped |= made->memory[s] >= 0;
+    if (p->wishes.least_memory && !capped)
+        return least_memory(p, made, cut, &bytes);
+    while (made->bans.count < MOST_BANS) {
         const int64_t load = place_solve(&made->in, cut);
         if (load < 0)
             break;
         Cut *cuts = written_cuts(p, cut, nstages - 1);
-        int64_t most;
-        const int over = capped ? over_cap(p, made, cuts, nstages - 1, &most) : -1;
+        const int over = capped ? over_cap(p, made, cuts, nstages - 1, &bytes) : -1;
+        if (over < 0 && p->wishes.least_memory)
+            return least_memory(p, made, cut, &bytes);
         if (over < 0)
             return (Placement){nstages - 1, cuts, (double)load / p->scale, 0, -1};
-        if (made->bans.count == MOST_BANS)
-            break;
-        *vec_push(p->arena, &made->bans) =
-            (PlaceBan){over, over ? cut[over - 1] : 0, over + 1 < nstages ? cut[over] : p->n};
-        made->in.ban = made->bans.at;
-        made->in.nbans = made->bans.count;
+        ban(p, made, over, cut);
     }
-    explain(p, made, &out);
+    explain(p, made, cut, &out);
     return out;
 }
 
 /* ---- registers = auto(...) ---- */
+
+bool enough_workers(Diags *diags, const Hardware *hardware, int workers, Span span)
+{
+    if (workers <= hardware->workers)
+        return true;
+    diag_error(diags, P0721, span, "%d workers, but the machine %s has %d", workers, hardware->name, hardware->workers);
+    diag_hint(diags, "workers = %d, or stages = %d to let stages share workers", hardware->workers, workers);
+    return false;
+}
 
 void placing_refused(Arena *arena, Diags *diags, const Placing *p, const Placement *none, int nstages)
 {
@@ -203,7 +226,7 @@ void placing_refused(Arena *arena, Diags *diags, const Placing *p, const Placeme
     } else if (none->least_stale >= 0) {
         diag_error(diags, P0721, w->max_stale_span, "no %d stages keep the stale weights to %.4g %%", nstages,
                    100 * w->max_stale);
-        diag_hint(diags, "the nearest possible is max_stale = %.4g", none->least_stale + 0.00005);
+        diag_hint(diags, "the nearest possible is max_stale = %.4g", ceil(none->least_stale * 1e4) / 1e4);
     } else if (none->least_memory > 0) {
         diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span, "no %d stages of at most %s each were found",
                    nstages, human_bytes(arena, w->memory > 0 ? w->memory : p->model->hardware->device[0].memory));
@@ -222,13 +245,8 @@ Graph *place_registers(Arena *arena, Diags *diags, const Graph *written, const S
     Placing *p = placing_new(arena, diags, written, settings, model, wishes);
     if (!p)
         return NULL;
-    if (wishes->workers > model->hardware->workers) {
-        diag_error(diags, P0721, wishes->count_span, "%d workers, but the machine %s has %d", wishes->workers,
-                   model->hardware->name, model->hardware->workers);
-        diag_hint(diags, "workers = %d, or stages = %d to let stages share workers", model->hardware->workers,
-                  wishes->workers);
+    if (!enough_workers(diags, model->hardware, wishes->workers, wishes->count_span))
         return NULL;
-    }
     int least = wishes->stages ? wishes->stages : wishes->npin + 1;
     int most = wishes->stages ? wishes->stages : wishes->workers < p->n ? wishes->workers : p->n;
     Placement best = {.ncuts = -1, .least_stale = -1}, last = best;
@@ -239,7 +257,7 @@ Graph *place_registers(Arena *arena, Diags *diags, const Graph *written, const S
             continue;
         const Outcome o = least == most ? (Outcome){.legal = true} : outcome(written, last.cut, n - 1, settings, model);
         const double judged = wishes->least_memory ? (double)o.most_bytes : o.step;
-        if (o.legal && (best.ncuts < 0 || judged < best_step * (1 - 1e-9))) {
+        if (o.legal && (best.ncuts < 0 || judged < best_step * (1 - 1e-6))) {
             best = last;
             best_step = judged;
         }

@@ -72,6 +72,8 @@ typedef struct {
 } Placement;
 /* Exactly nstages stages. The memory limit holds for the plan's own static bytes. */
 Placement placing_solve(Placing *placing, int nstages);
+/* The machine has so many workers; else false after an error (P0721). */
+bool enough_workers(Diags *diags, const Hardware *hardware, int workers, Span span);
 /* Reports why there is none, and the nearest possible: P0721. */
 void placing_refused(Arena *arena, Diags *diags, const Placing *placing, const Placement *none, int nstages);
 /* What stands before and behind a candidate cut, for people: "after pool1, before conv2". */

@@ -13,6 +13,8 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
     AutoRegisters wishes = settings->pipeline.automatic;
     if (!wishes.wanted)
         wishes = (AutoRegisters){.max_stale = settings->pipeline.max_stale, .memory = settings->pipeline.memory};
+    if (!wishes.stages && !enough_workers(diags, model->hardware, most, wishes.count_span))
+        return NULL;
     Placing *placing = placing_new(arena, diags, written, settings, model, &wishes);
     if (!placing)
         return NULL;
@@ -26,7 +28,7 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
         if (row->placed.ncuts >= 0)
             row->outcome = outcome(written, row->placed.cut, n - 1, settings, model);
         if (row->outcome.legal &&
-            (!front->best || row->outcome.step < front->row[front->best - 1].outcome.step * (1 - 1e-9)))
+            (!front->best || row->outcome.step < front->row[front->best - 1].outcome.step * (1 - 1e-6)))
             front->best = n;
     }
     return front;
@@ -45,10 +47,11 @@ static bool on_front(const Front *front, int i)
     const Outcome *a = &front->row[i].outcome;
     for (int k = 0; k < front->nrows; k++) {
         const Outcome *b = &front->row[k].outcome;
-        if (k == i || !b->legal || b->step > a->step || b->stale_fraction > a->stale_fraction ||
+        const double close = 1e-6; /* steps closer than this are equal */
+        if (k == i || !b->legal || b->step > a->step * (1 + close) || b->stale_fraction > a->stale_fraction ||
             b->most_bytes > a->most_bytes)
             continue;
-        if (b->step < a->step || b->stale_fraction < a->stale_fraction || b->most_bytes < a->most_bytes)
+        if (b->step < a->step * (1 - close) || b->stale_fraction < a->stale_fraction || b->most_bytes < a->most_bytes)
             return false;
     }
     return true;
@@ -136,7 +139,7 @@ void report_front(const Front *front, int chosen, Text *out)
     if (front->best == 1)
         text_printf(out, "verdict: one worker is the fastest: leave the registers out\n");
     else if (front->best > 1)
-        text_printf(out, "verdict: %d workers are the fastest, %.2f x one, if each has a %s of its own\n", front->best,
+        text_printf(out, "verdict: %d workers are the fastest, %.2f x one, if each has its own %s\n", front->best,
                     front->row[front->best - 1].outcome.speedup, p->model->hardware->device[0].name);
 }
 

@@ -1,7 +1,7 @@
 /* predict.c: times of stages, and their schedule run in simulated time.
  *
  * Workers take their steps one at a time; where several stages share a worker, the step that can begin first goes first
- * (the lower stage on a tie). Time: steps x stages x registers of a cut. */
+ * (the lower stage on a tie). Time: steps x stages. */
 #include <math.h>
 
 #include "predict.h"
@@ -22,6 +22,7 @@ typedef struct {
     const Sched *sched;
     const Prediction *p;
     Track *track;
+    double *ready; /* per stage, of its next step */
     double *worker_free, *link_free;
     Queue **queue;
     int *nqueues;
@@ -109,6 +110,8 @@ static double later(double a, double b) /* NAN wins: not known yet */
 static double ready(const Run *run, int s)
 {
     const Track *t = &run->track[s];
+    if (t->at == t->count)
+        return NAN;
     const Step step = t->step[t->at];
     const int64_t m = step.minibatch;
     double when = 0;
@@ -180,16 +183,15 @@ static void take(Run *run, int s, double when)
 static bool run_steps(Run *run)
 {
     const int nstages = run->p->nstages;
+    for (int s = 0; s < nstages; s++)
+        run->ready[s] = ready(run, s);
     for (;;) {
         int first = -1;
         double first_begin = 0, first_ready = 0;
         bool left = false;
         for (int s = 0; s < nstages; s++) {
-            const Track *t = &run->track[s];
-            if (t->at == t->count)
-                continue;
-            left = true;
-            const double when = ready(run, s);
+            left |= run->track[s].at < run->track[s].count;
+            const double when = run->ready[s];
             if (isnan(when))
                 continue;
             const double busy = run->worker_free[run->p->stage[s].worker], begin = busy > when ? busy : when;
@@ -202,6 +204,9 @@ static bool run_steps(Run *run)
         if (first < 0)
             return !left;
         take(run, first, first_ready);
+        for (int s = first - 1; s <= first + 1; s++) /* others wait for nothing of this stage */
+            if (s >= 0 && s < nstages)
+                run->ready[s] = ready(run, s);
     }
 }
 
@@ -213,12 +218,13 @@ static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
     int warmup = 0;
     for (int s = 0; s < n; s++)
         warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
-    const int64_t minibatches = 2 * (int64_t)warmup + 2 * n + 48;
+    const int64_t minibatches = 3 * (int64_t)warmup + 3 * n + 64;
     const size_t stages = (size_t)n;
     Run run = {
         .sched = sched,
         .p = p,
         .track = arena_alloc(arena, sizeof(Track) * stages),
+        .ready = arena_alloc(arena, sizeof(double) * stages),
         .worker_free = arena_alloc(arena, sizeof(double) * MAX_STAGES),
         .link_free = arena_alloc(arena, sizeof(double) * stages),
         .queue = arena_alloc(arena, sizeof(Queue *) * stages),
@@ -239,7 +245,7 @@ static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
     if (!run_steps(&run))
         ICE("predict: a proved schedule does not run");
     /* Behind the warm-up, and before the drain. */
-    const int64_t from = warmup / 2 + n, to = minibatches - 1 - warmup;
+    const int64_t from = warmup + n + 8, to = minibatches - 1 - 2 * warmup - n;
     double most = 0; /* all stages keep the pace of the slowest in the end; it shows it at once */
     for (int s = 0; s < n; s++) {
         const double *end = run.track[s].update_end, step = (end[to] - end[from]) / (double)(to - from);

@@ -169,7 +169,7 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
     if (p->speedup < 1.02)
         text_printf(out, "verdict      one worker is as fast or faster: leave the registers out\n");
     else
-        text_printf(out, "verdict      %d workers are faster, if each has a %s of its own; else expect no gain\n",
+        text_printf(out, "verdict      %d workers are faster, if each has its own %s; else expect no gain\n",
                     p->workers, p->model->hardware->device[0].name);
 }
 

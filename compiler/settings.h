@@ -65,6 +65,7 @@ typedef struct {
     Name name;
     const Setting *setting; /* units checked; used by the cost model */
     int nsettings;
+    Span span; /* of the word that opens the block */
 } Machine;
 
 typedef struct {

@@ -65,5 +65,5 @@ static void check_settings(Lower *l, const Setting *setting, int count)
 void lower_machine(Lower *l, const Item *item, Machine *out)
 {
     check_settings(l, item->setting, item->nsettings);
-    *out = (Machine){item->name, item->setting, item->nsettings};
+    *out = (Machine){item->name, item->setting, item->nsettings, item->keyword};
 }

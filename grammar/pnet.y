@@ -69,7 +69,7 @@ static void grammar_error(Span *span, Parser *p, const char *message);
 /* Of the scanner only: scan.c turns them into the above, or into an error. */
 %token BLANK COMMENT BAD_NAME BAD_NUMBER BAD_TEXT BAD_SYMBOL BAD_BYTES BAD_CONTROL
 
-%type <name> key keyword optional_name
+%type <name> key keyword optional_name unit
 %type <op> comparison_operator
 %type <expr> expr disjunction conjunction negation comparison sum product unary primary machine_value
 %type <exprs> exprs
@@ -189,12 +189,15 @@ machine_setting
 
 machine_value
     : expr
-    | INTEGER NAME                              { $$ = build_quantity(p, (double)$1, $2, @$); }
-    | REAL NAME                                 { $$ = build_quantity(p, $1, $2, @$); }
-    | INTEGER NAME '/' NAME
-        { $$ = build_quantity(p, (double)$1, arena_printf(p->arena, "%s/%s", $2, $4), @$); }
-    | REAL NAME '/' NAME
-        { $$ = build_quantity(p, $1, arena_printf(p->arena, "%s/%s", $2, $4), @$); }
+    | INTEGER unit                              { $$ = build_quantity(p, (double)$1, $2, @$); }
+    | REAL unit                                 { $$ = build_quantity(p, $1, $2, @$); }
+    | '-' INTEGER unit                          { $$ = build_quantity(p, -(double)$2, $3, @$); } /* for its message */
+    | '-' REAL unit                             { $$ = build_quantity(p, -$2, $3, @$); }
+    ;
+
+unit
+    : NAME
+    | NAME '/' NAME                             { $$ = name_of(p->arena, arena_printf(p->arena, "%s/%s", $1, $3)); }
     ;
 
 /* A key stands in front of `=` only: there every word of the language is a name. */

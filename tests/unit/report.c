@@ -94,7 +94,7 @@ static void the_verdict(void **state)
         {NETWORK("schedule = stale\n balance = 1.5"), "unbalanced: stage 0 has 1.61 x the mean time", true},
         {NETWORK("schedule = stale\n balance = 1.8"), "balance      balanced: stage 0 has 1.61 x", false},
         {NETWORK("schedule = stale\n balance = 1.8"), "better cut   none into 2 stages", false},
-        {NETWORK("schedule = stale\n balance = 1.8"), "2 workers are faster, if each has a d of its own", false},
+        {NETWORK("schedule = stale\n balance = 1.8"), "2 workers are faster, if each has its own d", false},
         {NETWORK("schedule = stale\n balance = 1.8"), "speed-up     1.24 x one worker, efficiency 62 %", false},
         {NETWORK("schedule = stale\n balance = 1.8"), "analytic, machine flops (test.pnet)", false},
         {NETWORK("schedule = sequential"), "no faster than one worker", false},

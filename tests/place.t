@@ -1,0 +1,166 @@
+#!/bin/bash
+# place.t: machines, predicted times, balance and its warnings, placement and its commands, from the command line.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/tap.sh"
+cd "$WORK" || exit 2
+
+# A network whose work by FLOPs is known: five equal square layers of 64 x 64 and a small one, on a machine without memory
+# traffic or overhead. A layer takes 3 x 2 x 64 x 64 FLOPs a sample, the first one 2/3 of that (nobody wants the gradient
+# of the input).
+cat >even.pnet <<'NET'
+network even(width = 64) {
+    input x: f32[64]
+    input y: class[10]
+
+    a = x |> linear(width, bias = no)  # the first
+    b = a |> linear(width, bias = no)
+    # between
+    c = b |> linear(width, bias = no)
+    d = c |> linear(width, bias = no)
+    e = d |> linear(width, bias = no)
+    loss softmax_cross_entropy(linear(e, 10, bias = no), y)
+}
+
+train {
+    data  = raw(path = "x")
+    batch = 10
+}
+NET
+cat >flops.pnet <<'NET'
+machine flops {
+    device d {
+        count     = 4
+        compute   = 1 GFLOP/s
+        bandwidth = 10000 TB/s
+    }
+}
+NET
+options=(--target=ref --machine flops.pnet)
+
+json() { # FILE EXPRESSION: of the JSON in FILE as d
+    python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($2)" "$1"
+}
+cuts() { "$PNETC" place "$1" "${options[@]}" --json "${@:3}" >out.json 2>err && json out.json "' '.join(d['placements'][$2 - 1]['registers_after'])"; }
+
+# ---- the commands ----
+out=$("$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(stages = 2)' 2>&1)
+is "$?" 0 "auto: check"
+like "$out" 'analytic, machine flops \(flops.pnet\)' "check says where its times come from"
+like "$out" 'speed-up     1\.[89]. x one worker' "check: speed-up of an even network"
+like "$out" 'better cut   none into 2 stages' "auto: nothing is better"
+is "$(cuts even.pnet 2)" c "two stages: behind the third layer"
+is "$(cuts even.pnet 3)" "b d" "three stages"
+is "$(cuts even.pnet 2 --set 'pipeline.max_stale=0.4')" b "with at most 40 % of the weights stale"
+is "$(cuts even.pnet 2 --set 'pipeline.registers=auto(stages = 2, allow = after(a, e))')" a "allow"
+is "$(cuts even.pnet 2 --set 'pipeline.registers=auto(stages = 2, forbid = after(c))')" b "forbid: the lower of two equals"
+is "$(cuts even.pnet 3 --set 'pipeline.registers=auto(stages = 3, pin = after(a))')" "a c" "pin"
+out=$("$PNETC" place even.pnet "${options[@]}" 2>&1)
+is "$?" 0 "place"
+like "$out" '^ *\*?4!  .*  a, c, d$|^ *\*?4!' "place: four workers are the fastest"
+like "$out" 'verdict: 4 workers are the fastest' "place: verdict"
+out=$("$PNETC" place even.pnet "${options[@]}" --workers 5 2>&1)
+is "$?" 1 "place: more workers than the machine has"
+like "$out" '5 workers, but the machine flops has 4 \[P0721\]' "place: and says so"
+
+# auto gives the plan that the same registers by hand give
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(stages = 3)' --dump=plan >auto.plan 2>err
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=after(b, d)' --dump=plan >hand.plan 2>err
+cmp -s auto.plan hand.plan
+ok $? "auto(stages = 3) is after(b, d), to the byte"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --json >out.json 2>err
+is "$(json out.json "len(d['stages'])")" 4 "auto(workers = 4) takes all four"
+sed 's/compute   = 1 GFLOP/compute   = 1000 TFLOP/; /bandwidth/a overhead = 0 us' flops.pnet >slow_link.pnet
+sed -i '$d' slow_link.pnet
+printf '    link l {\n        bandwidth = 1 MB/s\n        latency = 1 ms\n    }\n}\n' >>slow_link.pnet
+"$PNETC" check even.pnet --target=ref --machine slow_link.pnet --set 'pipeline.registers=auto(workers = 4)' --json >out.json 2>err
+is "$(json out.json "len(d['stages'])")" 1 "auto(workers = 4): one worker, where the link costs more than it gains"
+out=$("$PNETC" check even.pnet --target=ref --machine slow_link.pnet --set 'pipeline.registers=after(c)' 2>&1)
+like "$out" 'verdict      one worker is as fast or faster' "check never hides that one worker is faster"
+
+# ---- what JSON says is what text says ----
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=after(a)' --json >out.json 2>err
+is "$(json out.json "d['prediction']['source'], d['prediction']['machine'], d['prediction']['better_cut']['registers_after']")" \
+    "analytic flops ['c']" "check --json: prediction"
+is "$(json out.json "abs(sum(s['forward_seconds'] + s['backward_seconds'] + s['update_seconds'] for s in d['stages']) / d['prediction']['one_worker_seconds'] - 1) < 1e-9")" \
+    True "check --json: times add up"
+is "$(json out.json "abs(d['stages'][0]['forward_seconds'] / (10 * 2 * 64 * 64 / 1e9) - 1) < 1e-6")" True "check --json: FLOPs over FLOP/s"
+
+# ---- warnings ----
+warned() { "$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=after(a)' "$@" 2>err >out; }
+warned && grep -q 'warning: stage 1 takes .* over balance = 1.25 \[P0506\]' err && grep -q 'hint: registers after c: ' err
+ok $? "an unbalanced cut is a warning, and the hint names the better one"
+warned -Wno-balance && [ ! -s err ]
+ok $? "-Wno-balance"
+warned -Wbalance=error
+is "$?: $(grep -c 'error: stage 1 takes' err)" "1: 1" "-Wbalance=error"
+warned -Wno-balance --set pipeline.max_stale=0.1 && grep -q 'warning: .* % of the weights are stale, over max_stale = 0.1 \[P0731\]' err
+ok $? "-Wstale"
+warned -Wno-balance -Wstale=error --set pipeline.max_stale=0.1
+is "$?" 1 "-Wstale=error"
+warned -Wno-balance --set 'pipeline.memory="1 kB"' && grep -q 'warning: stage 1 needs .*, over memory = 1.00 kB \[P0732\]' err
+ok $? "-Wmemory"
+sed '/count/a memory = 150 kB' flops.pnet >small.pnet
+"$PNETC" check even.pnet --target=ref --machine small.pnet --set 'pipeline.registers=after(c)' 2>err >out
+like "$(cat err)" 'warning: the stages of worker 0 need .*, but d has 150 kB \[P0732\]' "-Wmemory: of the device"
+"$PNETC" check even.pnet -Wspeed >out 2>err
+is "$?" 2 "-W of something else is a usage error"
+
+# ---- writing ----
+before=$(cuts even.pnet 3)
+cp even.pnet three.pnet
+out=$("$PNETC" place three.pnet "${options[@]}" --workers 3 --write 2>&1)
+like "$out" '^three.pnet: written with 2 registers$' "--write says what it did"
+diff even.pnet three.pnet >changes
+is "$(grep -c '^>' changes), $(grep -c '^> *register$' changes), $(grep -c '^<' changes)" "2, 2, 0" "--write adds two lines: register"
+is "$(grep -n 'register' three.pnet | tr '\n' ' ')" "7:    register 11:    register " "where they belong"
+"$PNETC" fmt --check three.pnet
+ok $? "the text is canonical, comments kept"
+is "$(cuts three.pnet 3)" "$before" "placing again gives the same"
+"$PNETC" place three.pnet "${options[@]}" --workers 2 --write >out 2>&1
+is "$(grep -n 'register' three.pnet | tr '\n' ' ')" "9:    register " "old registers are replaced"
+is "$(grep -c '#' three.pnet)" 2 "no comment is lost"
+"$PNETC" place three.pnet "${options[@]}" --workers 1 --write >out 2>&1
+cmp -s even.pnet three.pnet
+ok $? "one worker: no register is left, and the file is what it was"
+layer=' |> linear(width, bias = no)'
+sed "s/    b = a.*/    b = a$layer$layer$layer$layer$layer/" even.pnet >chain.pnet
+out=$("$PNETC" place chain.pnet "${options[@]}" --workers 2 --write 2>&1)
+like "$out" 'written with 1 register, as registers = after\(...\)' "inside a statement: by the setting"
+like "$(tail -3 chain.pnet)" 'registers = after\(linear[0-9]\)' "the pipeline block is added"
+first=$(cuts chain.pnet 2)
+"$PNETC" check chain.pnet "${options[@]}" --json >out.json 2>err
+is "$(json out.json "len(d['stages'])")" 2 "and holds: two stages, after $first"
+printf 'use "even.pnet"\npipeline { }\n' >uses.pnet
+"$PNETC" place uses.pnet "${options[@]}" --write >out 2>err
+is "$?: $(grep -c "\[P0722\]" err)" "1: 1" "a network in a used file is not written to"
+"$PNETC" place - --write <even.pnet >out 2>err
+is "$?" 2 "standard input is not written to"
+
+# ---- schedules ----
+"$PNETC" plan even.pnet "${options[@]}" --set 'pipeline.registers=after(c)' --all-schedules --json >out.json 2>err
+is "$(json out.json "sorted(r['schedule'] for r in d['schedules']) == sorted('$("$PNETC" list schedules | sed -n '2,/^$/s/^  \([a-z0-9_]*\)  .*/\1/p' | tr '\n' ' ')'.split())")" \
+    True "plan --all-schedules: every preset"
+is "$(json out.json "[(r['staleness'], r['bubble'] > 0.4) for r in d['schedules'] if r['schedule'] in ('stale', 'sequential')]")" \
+    "[(2, False), (0, True)]" "staleness and bubble"
+out=$("$PNETC" plan even.pnet "${options[@]}" --all-schedules 2>&1)
+is "$?" 0 "plan --all-schedules, one stage"
+
+# ---- machines and profiles ----
+out=$("$PNETC" list machines)
+like "$out" 'a100 .*' "list machines"
+for machine in core ryzen-7950x a100 h100 h200; do
+    "$PNETC" check even.pnet --machine $machine >out 2>err
+    is "$?" 0 "machine $machine"
+done
+hash=$("$PNETC" check even.pnet --profile <(echo 'pnet profile 1
+network even
+graph 0') --target=ref 2>&1 | sed -n 's/.*this is the graph \([0-9a-f]*\).*/\1/p')
+printf 'pnet profile 1\nnetwork even\ngraph %s\nbatch 10\ntarget ref\nmachine flops\nversions pnetc %s\na 1000 2000 5\n' "$hash" \
+    "$("$PNETC" --version | cut -d' ' -f2)" >even.prof
+out=$("$PNETC" check even.pnet "${options[@]}" --profile even.prof 2>&1)
+is "$?" 0 "a profile"
+like "$out" 'profiled 1 of 7 nodes, machine flops' "says how many nodes were measured"
+like "$out" '  0   1\.[0-9]+ ms' "and uses the times"
+"$PNETC" check even.pnet "${options[@]}" --profile even.prof -D width=32 >out 2>err
+is "$?: $(grep -c 'even.prof:3:.*the profile is of the graph' err)" "1: 1" "a profile of another network"
+done_testing
