@@ -23,18 +23,33 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* to[x] = last[-x], eight bytes at a time. */
+static void reverse(const uint8_t *restrict last, int64_t count, uint8_t *restrict to)
+{
+    int64_t x = 0;
+    for (; x + 8 <= count; x += 8) {
+        uint64_t eight;
+        memcpy(&eight, last - x - 7, sizeof eight);
+        eight = __builtin_bswap64(eight);
+        memcpy(to + x, &eight, sizeof eight);
+    }
+    for (; x < count; x++)
+        to[x] = last[-x];
+}
+
 /* Column x of the result is column x + right of the image; mirrored: column width - 1 - x + right. */
 static void move_row_bytes(pn_move move, int64_t width, const uint8_t *restrict from, uint8_t *restrict to)
 {
     int64_t shift = move.mirror ? -move.right : move.right;
     int64_t first = clamp(-shift, 0, width), end = clamp(width - shift, first, width);
-    memset(to, 0, (size_t)first);
+    for (int64_t x = 0; x < first; x++)
+        to[x] = 0;
     if (move.mirror)
-        for (int64_t x = first; x < end; x++)
-            to[x] = from[width - 1 - x - shift];
-    else if (end > first)
-        memcpy(to + first, from + first + shift, (size_t)(end - first));
-    memset(to + end, 0, (size_t)(width - end));
+        reverse(from + width - 1 - first - shift, end - first, to + first);
+    else
+        memcpy(to + first, from + (end > first ? first + shift : 0), (size_t)(end - first));
+    for (int64_t x = end; x < width; x++)
+        to[x] = 0;
 }
 
 static void move_row_values(pn_move move, int64_t width, const float *restrict from, float *restrict to)
