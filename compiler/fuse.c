@@ -4,11 +4,12 @@
  * - relu, then maxpool: the relu moves behind the pool: max and relu commute exactly, and the pool is smaller
  * - pointwise, then pointwise: one node with a chain
  * - flatten, then linear: the linear reads the tensor as it is; in_shape keeps the flat shape
+ * - batch_norm, then add: one batch_norm_add where the add stood, when the add is the only reader
  * - a shortcut that changes nothing, then add: the add reads the tensor itself
  *
  * Two nodes merge only within one stage, so a cut never moves. A flatten is a view and no work: linear reads through it
  * across a cut too (its layout, and so the order of its sums, must not depend on the cuts), unless its stage would be
- * empty then. A merged node stands where its first node stood. Linear time. */
+ * empty then. A merged node stands where its first node stood, a batch_norm_add where its add did. Linear time. */
 #include "op.h"
 
 enum { MAX_CHAIN = 16 }; /* a longer run of pointwise ops becomes several nodes */
@@ -23,7 +24,7 @@ typedef struct {
     NodeId *reader;  /* per old id: its only reader; -1: none or several */
     int *readers;
     int *ops; /* per stage: nodes not dropped */
-    const OpDef *relu, *maxpool, *linear, *flatten, *shortcut, *add;
+    const OpDef *relu, *maxpool, *linear, *flatten, *shortcut, *add, *norm, *norm_add;
 } Fusion;
 
 static NodeId source(const Fusion *f, NodeId value)
@@ -55,6 +56,7 @@ static void survey(Fusion *f)
         f->becomes[i] = i;
         f->reader[i] = -1;
         f->node[i] = g->node[i];
+        f->node[i].first = f->node[i].last = i;
         f->ops[cut] += g->node[i].op != NULL;
         if (g->node[i].nin > 0 && f->node[i].in_shape.rank == 0)
             f->node[i].in_shape = g->node[g->node[i].in[0]].shape;
@@ -84,8 +86,15 @@ static Node *producer(Fusion *f, NodeId id)
     return &f->node[maker];
 }
 
+static void widen(Node *node, const Node *by)
+{
+    node->first = by->first < node->first ? by->first : node->first;
+    node->last = by->last > node->last ? by->last : node->last;
+}
+
 static void absorb(Fusion *f, NodeId id, Node *into)
 {
+    widen(into, &f->node[id]);
     add_name(f, into, f->node[id].name);
     into->value_name = f->node[id].value_name;
     f->becomes[id] = (NodeId)(into - f->node);
@@ -124,6 +133,7 @@ static void move_relu(Fusion *f, NodeId id)
         return;
     if (below->op == f->relu && below->nchain == 0 && in_order(f, maker, id)) {
         add_name(f, pool, below->name);
+        widen(pool, below);
         pool->relu = true;
         f->becomes[maker] = source(f, f->from->node[maker].in[0]);
     } else if (below->relu && f->from->node[read].op == f->relu) {
@@ -133,6 +143,33 @@ static void move_relu(Fusion *f, NodeId id)
         below->relu = f->from->node[maker].relu;
         below->fused = f->from->node[maker].fused;
         below->value_name = f->from->node[maker].value_name;
+        widen(pool, &f->node[read]);
+        below->first = below->last = maker;
+    }
+}
+
+/* The first of the add's inputs that is a batch_norm for it alone, and the only reader of what it reads: it moves, and
+ * with it a part of that gradient. */
+static void fuse_norm_add(Fusion *f, NodeId id)
+{
+    const Node *add = &f->from->node[id];
+    for (int k = 0; k < 2; k++) {
+        const NodeId maker = source(f, add->in[k]);
+        const Node *norm = &f->node[maker];
+        if (norm->op != f->norm || norm->relu || f->reader[add->in[k]] != id || f->segment[maker] != f->segment[id] ||
+            (f->from->node[norm->in[0]].op && f->reader[norm->in[0]] != maker))
+            continue;
+        Node *merged = &f->node[id];
+        *merged = *norm;
+        merged->last = id;
+        merged->op = f->norm_add;
+        merged->value_name = add->value_name;
+        merged->in = arena_alloc(f->arena, 2 * sizeof *merged->in);
+        merged->in[0] = norm->in[0];
+        merged->in[1] = add->in[1 - k];
+        merged->nin = 2;
+        f->becomes[maker] = id;
+        return;
     }
 }
 
@@ -205,7 +242,7 @@ static Graph *renumber(Fusion *f)
     made->param = arena_alloc(f->arena, sizeof(Param) * (size_t)(g->nparams + 1));
     for (int i = 0; i < g->nparams; i++) {
         made->param[i] = g->param[i];
-        made->param[i].node = id[g->param[i].node];
+        made->param[i].node = id[source(f, g->param[i].node)];
     }
     made->input = arena_alloc(f->arena, sizeof(NodeId) * (size_t)(g->ninputs + 1));
     for (int i = 0; i < g->ninputs; i++)
@@ -236,6 +273,8 @@ Graph *fuse(Arena *arena, const Graph *graph)
         .flatten = op_find("flatten"),
         .shortcut = op_find("shortcut"),
         .add = op_find("add"),
+        .norm = op_find("batch_norm"),
+        .norm_add = op_find("batch_norm_add"),
     };
     survey(&f);
     drop_shortcuts(&f);
@@ -248,6 +287,8 @@ Graph *fuse(Arena *arena, const Graph *graph)
             fuse_relu(&f, i);
         if (op->flags & OP_POINTWISE && f.becomes[i] == i)
             fuse_pointwise(&f, i);
+        if (op == f.add)
+            fuse_norm_add(&f, i);
         if (op == f.maxpool)
             move_relu(&f, i);
     }

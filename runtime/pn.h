@@ -164,21 +164,23 @@ void pn_avgpool_backward(pn_op *op, const float *gy, float *gx);
  * m, in any order. */
 typedef struct {
     const char *name;
-    pn_tensor *x, *y;                          /* of rank 2 or 4 */
+    pn_tensor *x, *y; /* of rank 2 or 4 */
+    pn_tensor *skip;  /* added behind shift; NULL: nothing, and the verbs' skip and gskip are NULL */
     pn_param *scale, *shift, *mean, *variance; /* mean, variance: running */
     double epsilon, momentum;
     pn_area statistics; /* the ring that the verbs' statistics point into: 2 * channels floats a slot */
-    bool relu;          /* y = max(0, ...): fused */
+    bool relu; /* y = max(0, ...), behind the sum with skip: fused */
 } pn_batch_norm_def;
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def);
-void pn_batch_norm_forward(pn_op *op, const float *x, const float *scale, const float *shift, float *statistics,
-                           float *y);
-/* With relu, gy is masked before, as with pn_conv. gx NULL: not wanted. */
-void pn_batch_norm_backward(pn_op *op, const float *x, const float *gy, const float *scale, const float *statistics,
-                            float *gx, float *gscale, float *gshift);
+void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
+                           float *statistics, float *y);
+/* With relu, y is read, only gy where y > 0 counts, and gy may be left masked; else y may be NULL. gx, gskip NULL: not
+ * wanted; gskip becomes the gy that counts. */
+void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
+                            const float *statistics, float *gx, float *gskip, float *gscale, float *gshift);
 void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean, float *running_variance);
-void pn_batch_norm_test(pn_op *op, const float *x, const float *scale, const float *shift, const float *running_mean,
-                        const float *running_variance, float *y);
+void pn_batch_norm_test(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
+                        const float *running_mean, const float *running_variance, float *y);
 
 /* Pointwise chains are loops of the generated code; n elements. One of x, y is NULL in backward: what it does not read.
  */

@@ -90,7 +90,7 @@ static void initialise(const Param *param, uint64_t seed, float *values)
 /* batch_norm moves its running statistics, parameters 2 and 3, by those of the minibatch. */
 static void track(const Eval *eval, const Node *node, const float *statistics)
 {
-    if (node->op == NULL || strcmp(node->op->name, "batch_norm") != 0)
+    if (node->op == NULL || strncmp(node->op->name, "batch_norm", 10) != 0)
         return;
     const int64_t channels = node->shape.dim[0];
     const ref_channels all = {eval->graph->batch, channels, shape_count(&node->shape) / channels};

@@ -1,6 +1,9 @@
 /* batch_norm.c: batch normalisation (Ioffe and Szegedy 2015) of channels, the first dimension of a sample: statistics
  * over the minibatch and the image, PyTorch's conventions (pn.h states them). Saves the minibatch's statistics for its
- * backward, which also moves the running ones; those are neither trained nor versioned. */
+ * backward, which also moves the running ones; those are neither trained nor versioned.
+ *
+ * batch_norm_add adds a second tensor behind it: the end of a residual unit in one pass over memory. fuse makes it from
+ * batch_norm and add. */
 #include "ops/common.h"
 
 enum { EPSILON, MOMENTUM };
@@ -16,6 +19,9 @@ static bool shape(ShapeContext *c)
                            shape_text(c->arena, in));
     if (c->graph->batch == 1 && shape_count(in) == in->dim[0])
         return shape_error(c, P0308, -1, 0, "batch_norm: one value per channel in a minibatch of 1");
+    if (c->node->nin > 1 && !shape_equal(in, shape_in(c, 1)))
+        return shape_error(c, P0304, -1, 0, "batch_norm_add: %s and %s differ", shape_text(c->arena, in),
+                           shape_text(c->arena, shape_in(c, 1)));
     if (!shape_set(c, in->rank, in->dim) ||
         !shape_weight(c, "weight", (Init){.kind = INIT_CONSTANT, .a = 1}, 0, 0, 1, in->dim) ||
         !shape_weight(c, "bias", (Init){.kind = INIT_CONSTANT}, 0, 0, 1, in->dim))
@@ -51,15 +57,17 @@ static ref_channels plain(const EvalContext *c)
 static void eval(const EvalContext *c)
 {
     const ref_channels all = plain(c);
-    const double epsilon = c->node->attr[EPSILON].f;
-    if (!c->training) {
-        ref_norm_forward(&all, epsilon, c->in[0], c->param[SCALE], c->param[SHIFT], c->param[RUNNING_MEAN],
-                         c->param[RUNNING_VARIANCE], c->out);
-        return;
+    const float *mean = c->param[RUNNING_MEAN], *variance = c->param[RUNNING_VARIANCE];
+    if (c->training) {
+        float *statistics = c->aux;
+        ref_norm_statistics(&all, c->in[0], statistics, statistics + all.channels);
+        mean = statistics;
+        variance = statistics + all.channels;
     }
-    float *mean = c->aux, *variance = mean + all.channels;
-    ref_norm_statistics(&all, c->in[0], mean, variance);
-    ref_norm_forward(&all, epsilon, c->in[0], c->param[SCALE], c->param[SHIFT], mean, variance, c->out);
+    ref_norm_forward(&all, c->node->attr[EPSILON].f, c->in[0], c->param[SCALE], c->param[SHIFT], mean, variance,
+                     c->out);
+    if (c->node->nin > 1)
+        ref_accumulate(c->out, c->in[1], all.batch * all.channels * all.size);
 }
 
 static void eval_gradients(const EvalContext *c)
@@ -73,6 +81,8 @@ static void eval_gradients(const EvalContext *c)
                       gscale, gshift);
     if (gx != NULL)
         eval_add(c->grad_in[0], gx, n);
+    if (c->node->nin > 1 && c->grad_in[1] != NULL)
+        ref_accumulate(c->grad_in[1], c->grad_out, n);
     eval_add(c->grad_param[SCALE], gscale, all.channels);
     eval_add(c->grad_param[SHIFT], gshift, all.channels);
 }
@@ -83,6 +93,8 @@ static void emit_init(Emit *e, const Node *node)
     emit_call(e, node, remark_relu(node), "%s = pn_batch_norm_init(stage, &(pn_batch_norm_def){", emit_op(e, node));
     emit_line(e, "    .name = \"%s\", .x = %s, .y = %s,", node->name, emit_tensor_in(e, node, 0),
               emit_tensor_out(e, node));
+    if (node->nin > 1)
+        emit_line(e, "    .skip = %s,", emit_tensor_in(e, node, 1));
     emit_line(e, "    .scale = %s, .shift = %s,", emit_param(e, node, SCALE), emit_param(e, node, SHIFT));
     emit_line(e, "    .mean = %s, .variance = %s,", emit_param(e, node, RUNNING_MEAN),
               emit_param(e, node, RUNNING_VARIANCE));
@@ -90,53 +102,81 @@ static void emit_init(Emit *e, const Node *node)
               attr_text(arena, node->attr[MOMENTUM].f), emit_aux_area(e, node), emit_flag(e, "relu", node->relu));
 }
 
+static const char *skip(Emit *e, const Node *node)
+{
+    return node->nin > 1 ? emit_in(e, node, 1) : "NULL";
+}
+
 static void emit_forward(Emit *e, const Node *node)
 {
-    emit_call(e, node, remark_relu(node), "pn_batch_norm_forward(%s, %s, %s, %s, %s, %s);", emit_op(e, node),
-              emit_in(e, node, 0), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT), emit_aux(e, node),
-              emit_out(e, node));
+    emit_call(e, node, remark_relu(node), "pn_batch_norm_forward(%s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
+              emit_in(e, node, 0), skip(e, node), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT),
+              emit_aux(e, node), emit_out(e, node));
 }
 
 static void emit_backward(Emit *e, const Node *node)
 {
-    emit_relu_mask(e, node);
-    const char *gx = emit_gradient_in(e, node, 0);
-    emit_call(e, node, NULL, "pn_batch_norm_backward(%s, %s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
-              emit_in(e, node, 0), emit_gradient_out(e, node), emit_weight(e, node, SCALE), emit_aux(e, node),
-              gx != NULL ? gx : "NULL", emit_gradient_weight(e, node, SCALE), emit_gradient_weight(e, node, SHIFT));
+    const char *gx = emit_gradient_in(e, node, 0), *gskip = node->nin > 1 ? emit_gradient_in(e, node, 1) : NULL;
+    emit_call(e, node, remark_relu(node), "pn_batch_norm_backward(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s);",
+              emit_op(e, node), emit_in(e, node, 0), node->relu ? emit_out(e, node) : "NULL",
+              emit_gradient_out(e, node), emit_weight(e, node, SCALE), emit_aux(e, node), gx != NULL ? gx : "NULL",
+              gskip != NULL ? gskip : "NULL", emit_gradient_weight(e, node, SCALE),
+              emit_gradient_weight(e, node, SHIFT));
     emit_call(e, node, "running statistics", "pn_batch_norm_track(%s, %s, %s, %s);", emit_op(e, node),
               emit_aux(e, node), emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE));
 }
 
 static void emit_evaluate(Emit *e, const Node *node)
 {
-    emit_call(e, node, remark_relu(node), "pn_batch_norm_test(%s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
-              emit_in(e, node, 0), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT),
+    emit_call(e, node, remark_relu(node), "pn_batch_norm_test(%s, %s, %s, %s, %s, %s, %s, %s);", emit_op(e, node),
+              emit_in(e, node, 0), skip(e, node), emit_weight(e, node, SCALE), emit_weight(e, node, SHIFT),
               emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE), emit_out(e, node));
 }
 
 static const OpEmit verbs = {
     .init = emit_init, .forward = emit_forward, .backward = emit_backward, .evaluate = emit_evaluate};
 
+#define NORM_ATTRS                                                                                                     \
+    [EPSILON] = {.name = "eps",                                                                                        \
+                 .kind = ATTR_REAL,                                                                                    \
+                 .fallback = 1e-5,                                                                                     \
+                 .low = 1e-12,                                                                                         \
+                 .high = 1,                                                                                            \
+                 .doc = "added to the (biased) variance"},                                                             \
+    [MOMENTUM] = {.name = "momentum",                                                                                  \
+                  .kind = ATTR_REAL,                                                                                   \
+                  .fallback = 0.1,                                                                                     \
+                  .low = 0,                                                                                            \
+                  .high = 1,                                                                                           \
+                  .doc = "running = (1 - momentum) running + momentum * a minibatch's (variance unbiased)"}
+
 const OpDef op_batch_norm = {
     .name = "batch_norm",
     .doc = "normalises each channel to mean 0, variance 1 over the minibatch, then scales and shifts it; tests use "
-           "running "
-           "statistics",
+           "running statistics",
     .min_in = 1,
     .max_in = 1,
-    .attr = {[EPSILON] = {.name = "eps",
-                          .kind = ATTR_REAL,
-                          .fallback = 1e-5,
-                          .low = 1e-12,
-                          .high = 1,
-                          .doc = "added to the (biased) variance"},
-             [MOMENTUM] = {.name = "momentum",
-                           .kind = ATTR_REAL,
-                           .fallback = 0.1,
-                           .low = 0,
-                           .high = 1,
-                           .doc = "running = (1 - momentum) running + momentum * a minibatch's (variance unbiased)"}},
+    .attr = {NORM_ATTRS},
+    .nattrs = MOMENTUM + 1,
+    .flags = OP_RELU_FUSES,
+    .needs = NEEDS_IN0 | NEEDS_AUX,
+    .shape = shape,
+    .cost = cost,
+    .aux = statistics_bytes,
+    .aux_of_minibatch = true,
+    .aux_name = "statistics",
+    .aux_type = "float",
+    .eval = eval,
+    .eval_backward = eval_gradients,
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+};
+
+const OpDef op_batch_norm_add = {
+    .name = "batch_norm_add",
+    .doc = "batch_norm of the first tensor, plus the second: made of batch_norm and add",
+    .min_in = 2,
+    .max_in = 2,
+    .attr = {NORM_ATTRS},
     .nattrs = MOMENTUM + 1,
     .flags = OP_RELU_FUSES,
     .needs = NEEDS_IN0 | NEEDS_AUX,

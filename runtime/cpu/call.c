@@ -184,7 +184,7 @@ void cpu_leave(const cpu_call *call, const void *const *pointer)
 {
     for (int i = 0; i < call->nports; i++) {
         const cpu_port *port = &call->port[i];
-        if (port->reorder.run && port->writes)
+        if (port->reorder.run && port->writes && pointer[i])
             move(call, port, port->copy, find(call, port->bank, pointer[i]));
     }
 }

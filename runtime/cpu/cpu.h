@@ -44,7 +44,7 @@ const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, co
 int64_t cpu_elements(const pn_tensor *tensor);
 
 /* ---- call.c ---- */
-enum { CPU_RANGES = 4, CPU_PORTS = 4 };
+enum { CPU_RANGES = 4, CPU_PORTS = 5 };
 typedef struct {
     const char *what; /* "x": for messages */
     dnn_layout layout;
@@ -94,7 +94,8 @@ void cpu_call_close(cpu_call *call,
                     dnnl_primitive_desc_t descriptor); /* NULL: a hand-written kernel works on the ports */
 /* Pointers in the order of the ports. */
 void cpu_run(const cpu_call *call, const void *const *pointer);
-/* For hand-written kernels: where to read and write, `at` per port; cpu_leave moves what was written to its slot. */
+/* For hand-written kernels: where to read and write, `at` per port; cpu_leave moves what was written to its slot. A NULL
+ * pointer is passed over. */
 void cpu_enter(const cpu_call *call, const void *const *pointer, void **at);
 void cpu_leave(const cpu_call *call, const void *const *pointer);
 

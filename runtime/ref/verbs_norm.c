@@ -1,4 +1,6 @@
 /* verbs_norm.c: the verbs of batch and local response normalisation for target ref. */
+#include <string.h>
+
 #include "ref/verbs.h"
 
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def)
@@ -12,38 +14,51 @@ pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def)
         pn_fail(stage, "%s: the statistics have %lld bytes, need %lld", def->name, (long long)def->statistics.bytes,
                 (long long)need);
     ref_op_reads(op, def->x);
+    if (def->skip != NULL)
+        ref_op_reads(op, def->skip);
     ref_op_writes(op, def->y);
     return op;
 }
 
-static void normalise(pn_op *op, const float *x, const float *scale, const float *shift, const float *mean,
-                      const float *variance, float *y)
+static void normalise(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
+                      const float *mean, const float *variance, float *y)
 {
     const pn_batch_norm_def *def = &op->norm.def;
+    ref_op_check(op, def->x, REF_VALUE, x);
+    ref_op_check(op, def->y, REF_VALUE, y);
     ref_norm_forward(&op->norm.shape, def->epsilon, x, scale, shift, mean, variance, y);
+    if (def->skip != NULL) {
+        ref_op_check(op, def->skip, REF_VALUE, skip);
+        ref_accumulate(y, skip, pn_tensor_floats(def->y));
+    }
     if (def->relu)
         ref_relu(y, pn_tensor_floats(def->y));
 }
 
-void pn_batch_norm_forward(pn_op *op, const float *x, const float *scale, const float *shift, float *statistics,
-                           float *y)
+void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
+                           float *statistics, float *y)
 {
-    const pn_batch_norm_def *def = &op->norm.def;
     float *variance = statistics + op->norm.shape.channels;
-    ref_op_check(op, def->x, REF_VALUE, x);
-    ref_op_check(op, def->y, REF_VALUE, y);
     ref_norm_statistics(&op->norm.shape, x, statistics, variance);
-    normalise(op, x, scale, shift, statistics, variance, y);
+    normalise(op, x, skip, scale, shift, statistics, variance, y);
 }
 
-void pn_batch_norm_backward(pn_op *op, const float *x, const float *gy, const float *scale, const float *statistics,
-                            float *gx, float *gscale, float *gshift)
+void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
+                            const float *statistics, float *gx, float *gskip, float *gscale, float *gshift)
 {
     const pn_batch_norm_def *def = &op->norm.def;
     ref_op_check(op, def->x, REF_VALUE, x);
     ref_op_check(op, def->y, REF_GRADIENT, gy);
     if (gx != NULL)
         ref_op_check(op, def->x, REF_GRADIENT, gx);
+    if (def->relu) {
+        ref_op_check(op, def->y, REF_VALUE, y);
+        ref_relu_mask(y, gy, pn_tensor_floats(def->y));
+    }
+    if (gskip != NULL) {
+        ref_op_check(op, def->skip, REF_GRADIENT, gskip);
+        memcpy(gskip, gy, sizeof *gskip * (size_t)pn_tensor_floats(def->y));
+    }
     ref_norm_backward(&op->norm.shape, def->epsilon, x, gy, scale, statistics, statistics + op->norm.shape.channels, gx,
                       gscale, gshift);
 }
@@ -54,13 +69,10 @@ void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean
                    running_mean, running_variance);
 }
 
-void pn_batch_norm_test(pn_op *op, const float *x, const float *scale, const float *shift, const float *running_mean,
-                        const float *running_variance, float *y)
+void pn_batch_norm_test(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
+                        const float *running_mean, const float *running_variance, float *y)
 {
-    const pn_batch_norm_def *def = &op->norm.def;
-    ref_op_check(op, def->x, REF_VALUE, x);
-    ref_op_check(op, def->y, REF_VALUE, y);
-    normalise(op, x, scale, shift, running_mean, running_variance, y);
+    normalise(op, x, skip, scale, shift, running_mean, running_variance, y);
 }
 
 pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def)

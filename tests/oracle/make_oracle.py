@@ -182,6 +182,9 @@ def norm(file):
     one((2, 1, 1), batch=4)
     one((7,), batch=6, relu=True)
     one((1,), eps=0.1, momentum=1.0, batch=3)
+    for relu in (False, True):
+        w.case("batch_norm_add", "eps=0.1", [(5, 3, 3), (5, 3, 3)], [(5,), (5,)],
+               lambda x, s, k, b: F.batch_norm(x, None, None, k, b, True, 0.1, 0.1) + s, relu=relu, batch=3)
     for shape, size, alpha, beta, k in (((9, 3, 4), 5, 1e-4, 0.75, 1.0), ((6, 2, 2), 3, 2.0, 0.75, 1.0),
                                         ((3, 9, 9), 5, 0.5, 0.6, 2.0)):
         w.case("lrn", f"size={size} alpha={alpha} beta={beta} k={k}", [shape], [],

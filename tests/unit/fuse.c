@@ -220,6 +220,34 @@ static void identity_shortcut_before_add_goes(void **state)
        "x s y add1 linear1 softmax_cross_entropy1");
 }
 
+static void batch_norm_joins_add(void **state)
+{
+    (void)state;
+    IS("x = image |> conv(2, kernel = 1)\n y = x |> conv(2, kernel = 1) |> batch_norm\n"
+       "loss softmax_cross_entropy(relu(y + shortcut(x, 2)) |> linear(3), label)\n",
+       "x conv1 y[relu1]:relu1+ linear1 softmax_cross_entropy1");
+    /* x is read by others: the gradient of x would be summed in another order */
+    IS("x = image |> conv(2, kernel = 1)\n y = tanh(x) + batch_norm(x)\n"
+       "loss softmax_cross_entropy(linear(y, 3), label)\n",
+       "x tanh1 batch_norm1 y linear1 softmax_cross_entropy1");
+    /* both are batch_norms: the first, and it moves to where the add stands */
+    Lowered *l = lowered(NETWORK("a = image |> batch_norm\n b = image |> batch_norm\n"
+                                 "loss softmax_cross_entropy(linear(a + b, 3), label)\n"));
+    assert_string_equal(form(l), "b a:add1 linear1 softmax_cross_entropy1");
+    const NodeId merged = node_named(l->fused, "a");
+    assert_string_equal(l->fused->node[merged].op->name, "batch_norm_add");
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(l->fused->param[l->fused->node[merged].param[i]].node, merged);
+    arena_free(l->arena);
+    /* read elsewhere, behind a relu, or in another stage, it stays */
+    IS("x = image |> batch_norm\n loss softmax_cross_entropy(linear(x + tanh(x), 3), label)\n",
+       "x tanh1 add1 linear1 softmax_cross_entropy1");
+    IS("x = image |> batch_norm\n register\n loss softmax_cross_entropy(linear(x + image, 3), label)\n",
+       "x | add1 linear1 softmax_cross_entropy1");
+    IS("x = image |> batch_norm |> relu\n loss softmax_cross_entropy(linear(x + image, 3), label)\n",
+       "batch_norm1[x]:x+ add1 linear1 softmax_cross_entropy1");
+}
+
 static void relu_joins_batch_norm(void **state)
 {
     (void)state;
@@ -233,10 +261,15 @@ static void relu_joins_batch_norm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(relu_joins_its_producer),     cmocka_unit_test(relu_moves_behind_the_pool),
-        cmocka_unit_test(pointwise_ops_become_chains), cmocka_unit_test(long_chains_are_split),
-        cmocka_unit_test(flatten_before_linear_goes),  cmocka_unit_test(identity_shortcut_before_add_goes),
-        cmocka_unit_test(relu_joins_batch_norm),       cmocka_unit_test(random_networks_compute_the_same_bits),
+        cmocka_unit_test(relu_joins_its_producer),
+        cmocka_unit_test(relu_moves_behind_the_pool),
+        cmocka_unit_test(pointwise_ops_become_chains),
+        cmocka_unit_test(long_chains_are_split),
+        cmocka_unit_test(flatten_before_linear_goes),
+        cmocka_unit_test(identity_shortcut_before_add_goes),
+        cmocka_unit_test(relu_joins_batch_norm),
+        cmocka_unit_test(batch_norm_joins_add),
+        cmocka_unit_test(random_networks_compute_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,13 @@ static inline void random_op(RandomNet *net)
         text_printf(text, "    x%d = relu(x%d + x%d)\n", y, x, alike_value(net));
         break;
     case 5:
-        text_printf(text, "    x%d = x%d + x%d\n", y, x, alike_value(net));
+        if (pick(net, 2)) {
+            text_printf(text, "    x%d = x%d%s + x%d\n", y, x, pick(net, 2) ? " |> batch_norm" : "", alike_value(net));
+        } else {
+            const int other = alike_value(net);
+            text_printf(text, "    y%d = x%d |> conv(%d, kernel = 1) |> batch_norm\n", y, x, channels);
+            text_printf(text, "    x%d = x%d + y%d\n", y, other, y);
+        }
         break;
     case 6: {
         const int other = alike_value(net);

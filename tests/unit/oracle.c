@@ -233,7 +233,7 @@ static void pool(void **state)
 static void norm(void **state)
 {
     (void)state;
-    all_of("norm.txt", 9);
+    all_of("norm.txt", 11);
 }
 
 static void others(void **state)

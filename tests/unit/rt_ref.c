@@ -355,29 +355,35 @@ static void norm(void **state)
 {
     (void)state;
     World *w = world_new();
-    pn_tensor x = tensor("x", 4, 3, 4, 2, 5), y = tensor("y", 4, 3, 4, 2, 5);
+    pn_tensor x = tensor("x", 4, 3, 4, 2, 5), y = tensor("y", 4, 3, 4, 2, 5), skip = tensor("skip", 4, 3, 4, 2, 5);
     const ref_channels all = {3, 4, 10};
     static float slots[SLOTS][8], running[2][4], expected[2][4];
     fill_weights();
     pn_op *op = pn_batch_norm_init(&w->stage, &(pn_batch_norm_def){.name = "norm1",
                                                                    .x = &x,
                                                                    .y = &y,
+                                                                   .skip = &skip,
                                                                    .epsilon = 1e-3,
                                                                    .momentum = 0.25,
                                                                    .statistics = PN_RING(slots),
                                                                    .relu = true});
     assert_non_null(y.layout);
-    const float *in = value(&x);
-    float mean[4], variance[4];
+    const float *in = value(&x), *add = value(&skip);
+    float masked[ROOM], mean[4], variance[4];
     ref_norm_statistics(&all, in, mean, variance);
-    pn_batch_norm_forward(op, in, weights, bias, slots[1], value(&y));
+    pn_batch_norm_forward(op, in, add, weights, bias, slots[1], value(&y));
     same(slots[1], mean, 4);
     same(slots[1] + 4, variance, 4);
     ref_norm_forward(&all, 1e-3, in, weights, bias, mean, variance, wanted);
+    ref_accumulate(wanted, add, count(&y));
     ref_relu(wanted, count(&y));
     same((float *)y.value.memory + ROOM, wanted, count(&y));
-    pn_batch_norm_backward(op, in, gradient(&y), weights, slots[1], gradient(&x), gw, gb);
-    ref_norm_backward(&all, 1e-3, in, y.gradient.memory, weights, mean, variance, wanted, wanted_too, wanted_too + 4);
+    ref_relu_mask((float *)y.value.memory + ROOM, gradient(&y), count(&y));
+    memcpy(masked, y.gradient.memory, sizeof masked);
+    pn_batch_norm_backward(op, in, (float *)y.value.memory + ROOM, gradient(&y), weights, slots[1], gradient(&x),
+                           gradient(&skip), gw, gb);
+    same(skip.gradient.memory, masked, count(&y));
+    ref_norm_backward(&all, 1e-3, in, masked, weights, mean, variance, wanted, wanted_too, wanted_too + 4);
     same(x.gradient.memory, wanted, count(&x));
     same(gw, wanted_too, 4);
     same(gb, wanted_too + 4, 4);
@@ -389,8 +395,9 @@ static void norm(void **state)
     pn_batch_norm_track(op, slots[1], running[0], running[1]);
     for (int k = 0; k < 8; k++)
         assert_true(fabsf(running[k / 4][k % 4] - expected[k / 4][k % 4]) <= 1e-6f);
-    pn_batch_norm_test(op, in, weights, bias, running[0], running[1], value(&y));
+    pn_batch_norm_test(op, in, add, weights, bias, running[0], running[1], value(&y));
     ref_norm_forward(&all, 1e-3, in, weights, bias, running[0], running[1], wanted);
+    ref_accumulate(wanted, add, count(&y));
     ref_relu(wanted, count(&y));
     same((float *)y.value.memory + ROOM, wanted, count(&y));
 }
