@@ -73,6 +73,7 @@ typedef struct {
     int nchain;
     const char *fused; /* fuse: "relu1", "flatten1 relu2": names of what was absorbed, for comments; NULL: nothing */
     Shape in_shape;    /* shape of in[0] as the op saw it before a view (flatten) was dropped */
+    NodeId first, last; /* fuse: what was merged into it lies in this range of the graph as written */
 } Node;
 
 /* A cut stands before node `before` (program order position); several cuts are ascending and distinct. */
