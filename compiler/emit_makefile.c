@@ -16,6 +16,7 @@ void emit_makefile(Emit *e, Text *out)
                 "ifeq ($(and $(FLAGS),$(LIBS)),)\n"
                 "$(error '$(PNETC) flags' says nothing: set PNETC to the pnetc that wrote this)\n"
                 "endif\n"
+                "HEADER := $(wildcard $(patsubst -I%%,%%/pn.h,$(filter -I%%,$(FLAGS))))\n"
                 "WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes\n",
                 target);
     if (e->plan->static_bytes > small_model)
@@ -27,7 +28,7 @@ void emit_makefile(Emit *e, Text *out)
     text_printf(out,
                 "\n\n%s: $(objects) $(sort $(wildcard $(filter %%.a,$(LIBS))))\n"
                 "\t$(CC) $(LDFLAGS) -o $@ $(objects) $(LIBS)\n\n"
-                "build/%%.o: %%.c %s.h Makefile | build\n"
+                "build/%%.o: %%.c %s.h Makefile $(HEADER) | build\n"
                 "\t$(CC) -std=c11 $(CFLAGS) -ffp-contract=off $(WARN) $(FLAGS) -c -o $@ $<\n\n"
                 "build:\n\tmkdir -p build\n\n"
                 "clean:\n\trm -rf build %s\n.PHONY: clean\n",
