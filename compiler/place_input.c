@@ -4,90 +4,12 @@
  * stand before all others: then a register there changes nothing but where the stage ends. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "place.h"
 
 enum { ALIGN_FLOATS = 16 };
 
-/* ---- which written nodes a fused one holds ---- */
-
-typedef struct {
-    Name name;
-    NodeId id;
-} Named;
-
-static int name_order(const void *x, const void *y)
-{
-    const uintptr_t a = (uintptr_t)((const Named *)x)->name, b = (uintptr_t)((const Named *)y)->name;
-    return (a > b) - (a < b);
-}
-
-static NodeId find(const Named *list, int count, Name name)
-{
-    const Named wanted = {.name = name};
-    const Named *found = bsearch(&wanted, list, (size_t)count, sizeof wanted, name_order);
-    if (!found)
-        ICE("place: %s is in the fused graph only", name);
-    return found->id;
-}
-
-typedef struct {
-    NodeId first, last;
-} Extent;
-
-/* Per node: the next reader of its first input behind it; nnodes: none. */
-static NodeId *next_readers(Arena *arena, const Graph *g)
-{
-    NodeId *next = arena_alloc(arena, sizeof *next * (size_t)(g->nnodes + 1));
-    NodeId *behind = arena_alloc(arena, sizeof *behind * (size_t)(g->nnodes + 1));
-    for (NodeId i = 0; i < g->nnodes; i++)
-        behind[i] = g->nnodes;
-    for (NodeId i = g->nnodes - 1; i >= 0; i--) {
-        next[i] = g->node[i].nin > 0 ? behind[g->node[i].in[0]] : g->nnodes;
-        for (int k = 0; k < g->node[i].nin; k++)
-            behind[g->node[i].in[k]] = i;
-    }
-    return next;
-}
-
-/* Of each fused node in the written graph. A relu that moved behind a pool could not have done so on its own, without
- * the op that it was fused into before, when that op has a reader between the two, or the relu is the second: then they
- * stay together. A flatten
- * that linear reads through is a view and belongs to nobody. */
-static Extent *extents(Placing *p)
-{
-    const Graph *w = p->written, *g = p->graph;
-    Named *list = arena_alloc(p->arena, sizeof *list * (size_t)(w->nnodes + 1));
-    for (NodeId i = 0; i < w->nnodes; i++)
-        list[i] = (Named){w->node[i].name, i};
-    qsort(list, (size_t)w->nnodes, sizeof *list, name_order);
-    Extent *extent = arena_alloc(p->arena, sizeof *extent * (size_t)(g->nnodes + 1));
-    const OpDef *flatten = op_find("flatten");
-    const NodeId *next = next_readers(p->arena, w);
-    for (NodeId i = 0; i < g->nnodes; i++) {
-        const NodeId own = find(list, w->nnodes, g->node[i].name);
-        extent[i] = (Extent){own, own};
-        NodeId moved = -1; /* the lowest that moved here from before */
-        int count = 0;
-        for (const char *c = g->node[i].fused; c && *c;) {
-            const size_t length = strcspn(c, " ");
-            const NodeId id = find(list, w->nnodes, name_intern(p->arena, c, length));
-            c += length + (c[length] == ' ');
-            if (w->node[id].op == flatten)
-                continue;
-            extent[i].first = id < extent[i].first ? id : extent[i].first;
-            extent[i].last = id > extent[i].last ? id : extent[i].last;
-            if (id < own) {
-                moved = moved < 0 || id < moved ? id : moved;
-                count++;
-            }
-        }
-        if (moved >= 0 && (count > 1 || next[moved] < own))
-            extent[i].first = w->node[moved].in[0];
-    }
-    return extent;
-}
+/* ---- boundaries ---- */
 
 static bool listed(const Cut *cut, int count, NodeId low, NodeId high)
 {
@@ -110,11 +32,10 @@ static void make_boundaries(Placing *p)
     const Graph *g = p->graph;
     const AutoRegisters *wishes = &p->wishes;
     const size_t most = (size_t)g->nnodes + 2;
-    const Extent *extent = extents(p);
     NodeId *rest = arena_alloc(p->arena, sizeof *rest * most); /* first written node of what is at or behind */
     rest[g->nnodes] = p->written->nnodes;
     for (NodeId i = g->nnodes - 1; i >= 0; i--)
-        rest[i] = extent[i].first < rest[i + 1] ? extent[i].first : rest[i + 1];
+        rest[i] = g->node[i].first < rest[i + 1] ? g->node[i].first : rest[i + 1];
     p->at = arena_alloc(p->arena, sizeof *p->at * most);
     p->low = arena_alloc(p->arena, sizeof *p->low * most);
     p->high = arena_alloc(p->arena, sizeof *p->high * most);
@@ -129,10 +50,76 @@ static void make_boundaries(Placing *p)
             if (pin || (allowed && !listed(wishes->forbid, wishes->nforbid, low, high)))
                 add_boundary(p, i, low, high, pin);
         }
-        before = extent[i].last > before ? extent[i].last : before;
+        before = g->node[i].last > before ? g->node[i].last : before;
     }
     add_boundary(p, g->nnodes, p->written->nnodes, p->written->nnodes, false);
     p->n--;
+}
+
+/* ---- the proof that a register at any of them leaves the nodes as they are ---- */
+
+typedef struct {
+    Name name;
+    const Node *node;
+} Named;
+
+static int name_order(const void *x, const void *y)
+{
+    const uintptr_t a = (uintptr_t)((const Named *)x)->name, b = (uintptr_t)((const Named *)y)->name;
+    return (a > b) - (a < b);
+}
+
+static bool same_node(const Named *list, int count, const Node *node)
+{
+    const Named wanted = {.name = node->name};
+    const Named *found = bsearch(&wanted, list, (size_t)count, sizeof wanted, name_order);
+    return found && found->node->op == node->op && found->node->value_name == node->value_name &&
+           found->node->first == node->first && found->node->last == node->last;
+}
+
+static void drop_boundary(Placing *p, int b)
+{
+    if (b < 1 || b >= p->n)
+        return;
+    for (int i = b; i < p->n; i++) {
+        p->at[i] = p->at[i + 1];
+        p->low[i] = p->low[i + 1];
+        p->high[i] = p->high[i + 1];
+        p->pin[i] = p->pin[i + 1];
+    }
+    p->n--;
+}
+
+/* Drops the boundaries next to what fuses otherwise with a cut at every boundary: what all cuts leave as it is, each of
+ * them leaves. False: there was something to drop. */
+static bool boundaries_hold(Placing *p)
+{
+    Arena *scratch = arena_new();
+    Graph cut = *p->written;
+    cut.ncuts = p->n - 1;
+    cut.cut = arena_alloc(scratch, sizeof(Cut) * (size_t)(p->n + 1));
+    for (int b = 1; b < p->n; b++)
+        cut.cut[b - 1] = (Cut){p->low[b], {0, 0}};
+    const Graph *fused = fuse(scratch, &cut);
+    const int count = p->graph->nnodes;
+    Named *list = arena_alloc(scratch, sizeof *list * (size_t)(count + 1));
+    for (NodeId i = 0; i < count; i++)
+        list[i] = (Named){p->graph->node[i].name, &p->graph->node[i]};
+    qsort(list, (size_t)count, sizeof *list, name_order);
+    bool hold = true;
+    for (NodeId i = fused->nnodes - 1; i >= 0; i--) {
+        const Node *node = &fused->node[i];
+        if (same_node(list, count, node))
+            continue;
+        hold = false;
+        int b = 0;
+        while (b < p->n && p->low[b] <= node->first)
+            b++;
+        drop_boundary(p, b); /* the first behind it, then the last before it */
+        drop_boundary(p, b - 1);
+    }
+    arena_free(scratch);
+    return hold;
 }
 
 /* Every position of `allow` and `pin` must be one where a register can stand. */
@@ -313,6 +300,8 @@ Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Set
     p->model = model;
     p->wishes = wishes ? *wishes : (AutoRegisters){.max_stale = -1};
     make_boundaries(p);
+    while (!boundaries_hold(p))
+        ;
     if (!check_wishes(p, diags, p->wishes.allow, p->wishes.nallow, "allow") ||
         !check_wishes(p, diags, p->wishes.pin, p->wishes.npin, "pin"))
         return NULL;
