@@ -181,7 +181,7 @@ static const CommandDef *find_command(const char *word)
 }
 
 /* Which option `word` is; *value is what follows '=' or the letter, NULL if nothing does. */
-static int find_option(const CommandDef *c, const char *word, const char **value)
+static int find_option(Arena *arena, const CommandDef *c, const char *word, const char **value)
 {
     const char *names[O_COUNT];
     int count = 0;
@@ -203,7 +203,7 @@ static int find_option(const CommandDef *c, const char *word, const char **value
             return i;
         }
     }
-    const char *near = nearest(arena_text(arena_new(), word, length), names, count);
+    const char *near = nearest(arena_text(arena, word, length), names, count);
     if (near)
         usage(c, "unknown option '%s'; did you mean '%s'?", word, near);
     usage(c, "unknown option '%s'", word);
@@ -368,10 +368,11 @@ Options options_read(Arena *arena, int argc, char **argv)
         } else if (no_options || word[0] != '-' || !word[1]) {
             if (c->most >= 0 && o.nfiles == c->most)
                 usage(c, "unexpected argument '%s'%s", word,
-                      o.command == COMMAND_RUN || o.command == COMMAND_PROFILE ? "; options of the program follow --" : "");
+                      o.command == COMMAND_RUN || o.command == COMMAND_PROFILE ? "; options of the program follow --"
+                                                                               : "");
             o.file[o.nfiles++] = word;
         } else {
-            int option = find_option(c, word, &value);
+            int option = find_option(arena, c, word, &value);
             if (option == O_HELP) {
                 command_help(c);
                 exit(0);
