@@ -108,7 +108,8 @@ static inline void random_op(RandomNet *net)
         break;
     case 5:
         if (pick(net, 2)) {
-            text_printf(text, "    x%d = x%d%s + x%d\n", y, x, pick(net, 2) ? " |> batch_norm" : "", alike_value(net));
+            text_printf(text, "    x%d = (x%d%s) + x%d\n", y, x, pick(net, 2) ? " |> batch_norm" : "",
+                        alike_value(net));
         } else {
             const int other = alike_value(net);
             text_printf(text, "    y%d = x%d |> conv(%d, kernel = 1) |> batch_norm\n", y, x, channels);
