@@ -3,18 +3,18 @@
  * Test of a bottleneck B: reach[s] holds the boundaries where stage s can begin. For each p, stage s can end there if
  * some q of reach[s] before p gives load(q, p) <= B. Memory and pins bound q from below by a limit that never falls
  * with p; within that window the best q is the one with the largest work[q] - transfer[q]: a queue of falling maxima
- * gives it in constant time (Lemire 2006). So one test is O(n S), and integers make the search end on the exact least
- * B. */
-#include <stdlib.h>
-#include <string.h>
-
+ * gives it in constant time (Lemire 2006). Only boundaries count that s + 1 stages can reach and the others can finish
+ * from, each within B: near the least B these are few. So one test is O(n S) at most, and integers make the search end
+ * on the exact least B. */
 #include "place.h"
 
 typedef struct {
     const PlaceInput *in;
-    unsigned char *reach; /* [stage][boundary] */
+    unsigned char *reach; /* [stage][boundary]; what lies outside of first and last is not set */
+    int *first, *last;    /* per stage: boundaries that are reached lie between these */
     int *queue;
-    int *last_pin; /* per boundary: the last pinned one before it; 0: none */
+    int *last_pin;  /* per boundary: the last pinned one before it; 0: none */
+    int64_t *least; /* prefix sums of the work on the fastest device for each part */
 } Solver;
 
 /* What the cut before stage s adds to it at q, the cut behind it at p. */
@@ -70,6 +70,40 @@ static bool stage_fits(const Solver *v, int s, int q, int p, int64_t bottleneck)
            memory_fits(in, s, q, p) && !banned(in, s, q, p);
 }
 
+/* n * bottleneck, as far as it counts. */
+static int64_t budget(int n, int64_t bottleneck)
+{
+    int64_t product;
+    return checked_mul(n, bottleneck, &product) ? product : INT64_MAX;
+}
+
+/* The first boundary behind which at most `work` is left; the last one before which at most `work` stands. */
+static int first_from(const Solver *v, int64_t work)
+{
+    int low = 0, high = v->in->n;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (v->least[v->in->n] - v->least[middle] <= work)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int last_within(const Solver *v, int64_t work)
+{
+    int low = 0, high = v->in->n;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (v->least[middle] <= work)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
 /* Fills reach[s + 1] from reach[s]. False if nothing is reached. */
 static bool advance(const Solver *v, int s, int64_t bottleneck)
 {
@@ -77,19 +111,24 @@ static bool advance(const Solver *v, int s, int64_t bottleneck)
     const size_t row = (size_t)in->n + 1;
     const unsigned char *from = v->reach + row * (size_t)s;
     unsigned char *to = v->reach + row * (size_t)(s + 1);
-    const bool last = s + 1 == in->nstages;
-    int head = 0, tail = 0, low = 0;
-    bool any = false;
-    memset(to, 0, row);
-    for (int p = 1; p <= in->n; p++) {
-        const int newest = p - 1;
-        if (from[newest]) {
-            const int64_t value = in->work[s][newest] - taking(in, s, newest);
+    const int rest = in->nstages - 1 - s; /* the last stage ends at the end */
+    const int least_p = rest ? first_from(v, budget(rest, bottleneck)) : in->n;
+    const int begin = least_p > v->first[s] + 1 ? least_p : v->first[s] + 1;
+    const int end = last_within(v, budget(s + 1, bottleneck));
+    int head = 0, tail = 0, low = v->first[s], next = v->first[s];
+    v->first[s + 1] = in->n + 1;
+    v->last[s + 1] = -1;
+    for (int p = begin; p <= end; p++) {
+        for (; next < p && next <= v->last[s]; next++) {
+            if (!from[next])
+                continue;
+            const int64_t value = in->work[s][next] - taking(in, s, next);
             while (tail > head && in->work[s][v->queue[tail - 1]] - taking(in, s, v->queue[tail - 1]) <= value)
                 tail--;
-            v->queue[tail++] = newest;
+            v->queue[tail++] = next;
         }
-        if (last ? p < in->n : !cut_fits(in, s, p, bottleneck))
+        to[p] = 0;
+        if (s + 1 < in->nstages && !cut_fits(in, s, p, bottleneck))
             continue;
         low = v->last_pin[p] > low ? v->last_pin[p] : low;
         while (low < p && !memory_fits(in, s, low, p))
@@ -102,20 +141,23 @@ static bool advance(const Solver *v, int s, int64_t bottleneck)
         bool fits = in->work[s][p] - in->work[s][best] + taking(in, s, best) + giving(in, s, p) <= bottleneck;
         if (fits && in->nbans && any_ban(in, s, p)) {
             fits = false;
-            for (int q = low; q < p && !fits; q++)
+            for (int q = low; q < p && q <= v->last[s] && !fits; q++)
                 fits = from[q] && stage_fits(v, s, q, p, bottleneck);
         }
         to[p] = fits;
-        any |= fits;
+        if (fits) {
+            v->first[s + 1] = p < v->first[s + 1] ? p : v->first[s + 1];
+            v->last[s + 1] = p;
+        }
     }
-    return any;
+    return v->last[s + 1] >= 0;
 }
 
 static bool feasible(const Solver *v, int64_t bottleneck)
 {
     const PlaceInput *in = v->in;
-    memset(v->reach, 0, (size_t)in->n + 1);
     v->reach[0] = 1;
+    v->first[0] = v->last[0] = 0;
     for (int s = 0; s < in->nstages; s++)
         if (!advance(v, s, bottleneck))
             return false;
@@ -129,10 +171,10 @@ static void read_back(const Solver *v, int64_t bottleneck, int *cut)
     int p = in->n;
     for (int s = in->nstages - 1; s > 0; s--) {
         const unsigned char *from = v->reach + ((size_t)in->n + 1) * (size_t)s;
-        int q = v->last_pin[p];
-        while (q < p && !(from[q] && stage_fits(v, s, q, p, bottleneck)))
+        int q = v->first[s];
+        while (q < p && q <= v->last[s] && !(from[q] && stage_fits(v, s, q, p, bottleneck)))
             q++;
-        if (q == p)
+        if (q == p || q > v->last[s])
             ICE("place: stage %d has no beginning", s);
         cut[s - 1] = p = q;
     }
@@ -140,11 +182,24 @@ static void read_back(const Solver *v, int64_t bottleneck, int *cut)
 
 static Solver solver_new(Arena *arena, const PlaceInput *in)
 {
-    const size_t row = (size_t)in->n + 1;
-    Solver v = {in, arena_alloc(arena, row * (size_t)(in->nstages + 1)), arena_alloc(arena, row * sizeof(int)),
-                arena_alloc(arena, row * sizeof(int))};
-    for (int p = 1; p <= in->n; p++)
+    const size_t row = (size_t)in->n + 1, stages = (size_t)in->nstages + 1;
+    Solver v = {
+        .in = in,
+        .reach = arena_alloc(arena, row * stages),
+        .first = arena_alloc(arena, stages * sizeof(int)),
+        .last = arena_alloc(arena, stages * sizeof(int)),
+        .queue = arena_alloc(arena, row * sizeof(int)),
+        .last_pin = arena_alloc(arena, row * sizeof(int)),
+        .least = arena_alloc(arena, row * sizeof(int64_t)),
+    };
+    for (int p = 1; p <= in->n; p++) {
         v.last_pin[p] = in->pin && p > 1 && in->pin[p - 1] ? p - 1 : v.last_pin[p - 1];
+        int64_t least = INT64_MAX;
+        for (int s = 0; s < in->nstages; s++)
+            if (s == 0 || in->work[s] != in->work[s - 1])
+                least = in->work[s][p] - in->work[s][p - 1] < least ? in->work[s][p] - in->work[s][p - 1] : least;
+        v.least[p] = v.least[p - 1] + least;
+    }
     return v;
 }
 
