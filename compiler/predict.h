@@ -49,7 +49,6 @@ typedef struct {
     int64_t most_bytes; /* of one stage */
     int64_t static_bytes, traffic_bytes;
 } Outcome;
-Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings *settings,
-                const CostModel *model);
+Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings *settings, const CostModel *model);
 
 #endif

@@ -6,7 +6,8 @@
 
 /* The tables of stages, memory and time, totals, verdict. `written` names the better cut. */
 void report_check(const Balance *balance, const Graph *written, Text *out);
-void report_check_json(const Balance *balance, const Graph *written, Text *out); /* one JSON object; keys in grammar/REFERENCE.md and pnetc(1) */
+void report_check_json(const Balance *balance, const Graph *written,
+                       Text *out); /* one JSON object; keys in grammar/REFERENCE.md and pnetc(1) */
 void report_plan_json(const Plan *plan, Text *out);
 
 #endif
