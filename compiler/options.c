@@ -131,7 +131,7 @@ static void help(FILE *out)
     for (int i = 0; i < COMMAND_COUNT; i++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", command_table[i].name, command_table[i].arguments);
-        fprintf(out, "  %-32s  %s\n", left, command_table[i].doc);
+        fprintf(out, "  %-40s  %s\n", left, command_table[i].doc);
     }
     fprintf(out,
             "\n`pnetc COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 errors in the input, 2 usage.\n"
