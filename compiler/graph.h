@@ -71,8 +71,8 @@ typedef struct {
     const OpDef **chain; /* fuse: further pointwise ops behind a pointwise op, in order of application */
     double *chain_attr;  /* of each op of the chain: the value of its attribute, if it has one; NULL: none has */
     int nchain;
-    const char *fused; /* fuse: "relu1", "flatten1 relu2": names of what was absorbed, for comments; NULL: nothing */
-    Shape in_shape;    /* shape of in[0] as the op saw it before a view (flatten) was dropped */
+    const char *fused;  /* fuse: "relu1", "flatten1 relu2": names of what was absorbed, for comments; NULL: nothing */
+    Shape in_shape;     /* shape of in[0] as the op saw it before a view (flatten) was dropped */
     NodeId first, last; /* fuse: what was merged into it lies in this range of the graph as written */
 } Node;
 

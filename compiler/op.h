@@ -93,8 +93,8 @@ struct OpDef {
     AttrDef attr[MAX_ATTRS];
     int nattrs;
     unsigned flags, needs;
-    /* pointwise: C expressions of one value. expr in x; derivative in y (the result) and g (the gradient); both may read p,
-     * the value of the op's only attribute */
+    /* pointwise: C expressions of one value. expr in x; derivative in y (the result) and g (the gradient); both may
+     * read p, the value of the op's only attribute */
     const char *expr, *derivative;
     bool (*shape)(ShapeContext *c);
     Cost (*cost)(const Graph *graph, const Node *node);

@@ -169,7 +169,7 @@ typedef struct {
     pn_param *scale, *shift, *mean, *variance; /* mean, variance: running */
     double epsilon, momentum;
     pn_area statistics; /* the ring that the verbs' statistics point into: 2 * channels floats a slot */
-    bool relu; /* y = max(0, ...), behind the sum with skip: fused */
+    bool relu;          /* y = max(0, ...), behind the sum with skip: fused */
 } pn_batch_norm_def;
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def);
 void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
@@ -239,7 +239,8 @@ pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def);
 void pn_lrn_forward(pn_op *op, const float *x, float *y);
 void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx);
 
-/* y = every stride-th row and column of x, between channels of zeros: (channels of y - of x) / 2 before, the rest behind. */
+/* y = every stride-th row and column of x, between channels of zeros: (channels of y - of x) / 2 before, the rest
+ * behind. */
 typedef struct {
     const char *name;
     pn_tensor *x, *y;
