@@ -1,10 +1,9 @@
 /* place_front.c: the best placement for each number of stages, as a table of speed-up against stale weights and memory.
  * Times are predictions. Lines are under 100 columns. */
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "balance.h"
+#include "json_text.h"
 #include "place_report.h"
 
 const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const Settings *settings,
@@ -145,52 +144,38 @@ void report_front(const Front *front, int chosen, Text *out)
 
 /* ---- JSON ---- */
 
-static json_t *made(json_t *value)
-{
-    if (!value) {
-        fprintf(stderr, "pnetc: error: out of memory (JSON)\n");
-        exit(1);
-    }
-    return value;
-}
-
 static json_t *row_json(const Front *front, int i)
 {
     const FrontRow *row = &front->row[i];
     const Outcome *o = &row->outcome;
-    json_t *made_row = made(json_pack("{s:i, s:b}", "stages", i + 1, "possible", o->legal));
+    json_t *made = json_made(json_pack("{s:i, s:b}", "stages", i + 1, "possible", o->legal));
     if (!o->legal)
-        return made_row;
-    json_t *after = made(json_array());
+        return made;
+    json_t *after = json_made(json_array());
     for (int c = 0; c < row->placed.ncuts; c++)
-        if (json_array_append_new(after,
-                                  made(json_string(cut_after(front->placing->written, row->placed.cut[c].before)))))
-            made(NULL);
-    if (json_object_update_new(made_row,
-                               json_pack("{s:o, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:b}", "registers_after", after,
-                                         "step_seconds", o->step, "slowest_stage_seconds", row->placed.load, "speedup",
-                                         o->speedup, "balance", o->balance, "stale_fraction", o->stale_fraction,
-                                         "largest_stage_bytes", (json_int_t)o->most_bytes, "static_bytes",
-                                         (json_int_t)o->static_bytes, "front", on_front(front, i))))
-        made(NULL);
-    return made_row;
+        json_push(after, json_string(cut_after(front->placing->written, row->placed.cut[c].before)));
+    json_put(made, "registers_after", after);
+    json_put(made, "step_seconds", json_real(o->step));
+    json_put(made, "slowest_stage_seconds", json_real(row->placed.load));
+    json_put(made, "speedup", json_real(o->speedup));
+    json_put(made, "balance", json_real(o->balance));
+    json_put(made, "stale_fraction", json_real(o->stale_fraction));
+    json_put(made, "largest_stage_bytes", json_integer(o->most_bytes));
+    json_put(made, "static_bytes", json_integer(o->static_bytes));
+    json_put(made, "front", json_boolean(on_front(front, i)));
+    return made;
 }
 
 void report_front_json(const Front *front, int chosen, Text *out)
 {
     const Placing *p = front->placing;
-    json_t *rows = made(json_array());
+    json_t *rows = json_made(json_array());
     for (int i = 0; i < front->nrows; i++)
-        if (json_array_append_new(rows, row_json(front, i)))
-            made(NULL);
-    json_t *top = made(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "network", p->written->name, "machine",
-                                 p->model->hardware->name, "source", p->model->profile ? "profiled" : "analytic",
-                                 "schedule", p->settings->pipeline.phase[0].preset, "positions", p->n - 1,
-                                 "fastest_stages", front->best, "chosen_stages", chosen, "placements", rows));
-    char *text = json_dumps(top, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-    if (!text)
-        made(NULL);
-    text_printf(out, "%s\n", text);
-    free(text);
-    json_decref(top);
+        json_push(rows, row_json(front, i));
+    json_t *top = json_made(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "network", p->written->name, "machine",
+                                      p->model->hardware->name, "source", p->model->profile ? "profiled" : "analytic",
+                                      "schedule", p->settings->pipeline.phase[0].preset, "positions", p->n - 1,
+                                      "fastest_stages", front->best, "chosen_stages", chosen));
+    json_put(top, "placements", rows);
+    json_print(top, out);
 }

@@ -1,9 +1,8 @@
 /* place_schedules.c: all presets side by side, for the registers that the network has. Times are predictions. */
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "balance.h"
+#include "json_text.h"
 #include "place_report.h"
 
 /* The settings with this preset as the only phase. */
@@ -55,38 +54,27 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
                 "stale, by: share of the weights, by up to so many updates.  traffic: a minibatch, there and back\n");
 }
 
-static json_t *made(json_t *value)
-{
-    if (!value) {
-        fprintf(stderr, "pnetc: error: out of memory (JSON)\n");
-        exit(1);
-    }
-    return value;
-}
-
 void report_schedules_json(const Graph *written, const Settings *settings, const CostModel *model, Text *out)
 {
-    json_t *list = made(json_array());
+    json_t *list = json_made(json_array());
     for (int i = 0; i < preset_count; i++) {
         const Outcome o = try_preset(written, settings, model, &preset_table[i]);
-        json_t *row = made(json_pack("{s:s, s:b}", "schedule", preset_table[i].name, "possible", o.legal));
-        if (o.legal &&
-            json_object_update_new(row, json_pack("{s:f, s:f, s:f, s:f, s:i, s:I, s:I, s:I}", "step_seconds", o.step,
-                                                  "speedup", o.speedup, "bubble", o.bubble, "stale_fraction",
-                                                  o.stale_fraction, "staleness", o.most_stale, "largest_stage_bytes",
-                                                  (json_int_t)o.most_bytes, "static_bytes", (json_int_t)o.static_bytes,
-                                                  "traffic_bytes", (json_int_t)o.traffic_bytes)))
-            made(NULL);
-        if (json_array_append_new(list, row))
-            made(NULL);
+        json_t *row = json_made(json_pack("{s:s, s:b}", "schedule", preset_table[i].name, "possible", o.legal));
+        if (o.legal) {
+            json_put(row, "step_seconds", json_real(o.step));
+            json_put(row, "speedup", json_real(o.speedup));
+            json_put(row, "bubble", json_real(o.bubble));
+            json_put(row, "stale_fraction", json_real(o.stale_fraction));
+            json_put(row, "staleness", json_integer(o.most_stale));
+            json_put(row, "largest_stage_bytes", json_integer(o.most_bytes));
+            json_put(row, "static_bytes", json_integer(o.static_bytes));
+            json_put(row, "traffic_bytes", json_integer(o.traffic_bytes));
+        }
+        json_push(list, row);
     }
     json_t *top =
-        made(json_pack("{s:s, s:i, s:s, s:s, s:o}", "network", written->name, "stages", written->ncuts + 1, "machine",
-                       model->hardware->name, "source", model->profile ? "profiled" : "analytic", "schedules", list));
-    char *text = json_dumps(top, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-    if (!text)
-        made(NULL);
-    text_printf(out, "%s\n", text);
-    free(text);
-    json_decref(top);
+        json_made(json_pack("{s:s, s:i, s:s, s:s}", "network", written->name, "stages", written->ncuts + 1, "machine",
+                            model->hardware->name, "source", model->profile ? "profiled" : "analytic"));
+    json_put(top, "schedules", list);
+    json_print(top, out);
 }

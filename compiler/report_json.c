@@ -1,33 +1,9 @@
 /* report_json.c: --json of check and plan. Keys are an interface: they are added to, never renamed. Sizes are bytes,
  * counts are exact integers. */
-#include <jansson.h>
-#include <stdlib.h>
-
+#include "json_text.h"
 #include "report.h"
 
 typedef json_int_t Int;
-
-static json_t *made(json_t *value)
-{
-    if (!value) {
-        fprintf(stderr, "pnetc: error: out of memory (JSON)\n");
-        exit(1);
-    }
-    return value;
-}
-
-/* Takes `value`. */
-static void push(json_t *array, json_t *value)
-{
-    if (json_array_append_new(array, made(value)))
-        made(NULL);
-}
-
-static void set(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, made(value)))
-        made(NULL);
-}
 
 /* "stale", "hybrid(stale, steps = 150, then = sequential)" */
 static const char *schedule_text(Arena *arena, const Sched *sched)
@@ -50,57 +26,48 @@ static json_t *stage_json(const Plan *plan, int s)
     const Stage *stage = &sched->pipe->stage[s];
     const StagePlan *memory = &plan->stage[s];
     const int layers = stage->last_layer - stage->first_layer + 1;
-    return made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage", s,
-                          "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs,
-                          "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
-                          "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
-                          "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
-                          "weight_bytes", (Int)memory->weight_floats * 4 * (memory->versions + 1 + memory->states),
-                          "running_bytes", (Int)memory->running_floats * 4, "register_bytes",
-                          (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
+    return json_made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
+                               s, "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs,
+                               "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
+                               "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
+                               "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
+                               "weight_bytes", (Int)memory->weight_floats * 4 * (memory->versions + 1 + memory->states),
+                               "running_bytes", (Int)memory->running_floats * 4, "register_bytes",
+                               (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
 }
 
 static json_t *registers_json(const Plan *plan)
 {
     const Pipe *pipe = plan->sched->pipe;
-    json_t *list = made(json_array());
+    json_t *list = json_made(json_array());
     for (int e = 0; e < pipe->nedges; e++) {
         const RegisterPlan *reg = &plan->reg[e];
-        push(list, json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i}", "value",
-                             pipe->graph->node[pipe->edge[e].value].value_name, "from", pipe->edge[e].from, "to",
-                             pipe->edge[e].from + 1, "slot_bytes", (Int)reg->slot_bytes, "forward_slots",
-                             reg->forward_slots, "gradient_slots", reg->gradient_slots, "test_slots", reg->test_slots));
+        json_push(list,
+                  json_pack("{s:s, s:i, s:i, s:I, s:i, s:i, s:i}", "value",
+                            pipe->graph->node[pipe->edge[e].value].value_name, "from", pipe->edge[e].from, "to",
+                            pipe->edge[e].from + 1, "slot_bytes", (Int)reg->slot_bytes, "forward_slots",
+                            reg->forward_slots, "gradient_slots", reg->gradient_slots, "test_slots", reg->test_slots));
     }
     return list;
-}
-
-static void print(json_t *object, Text *out)
-{
-    char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-    if (!text)
-        made(NULL);
-    text_printf(out, "%s\n", text);
-    free(text);
-    json_decref(object);
 }
 
 static void add_times(json_t *stage, const Prediction *p, int s)
 {
     const StageTime *t = &p->stage[s];
-    set(stage, "forward_seconds", json_real(t->forward));
-    set(stage, "backward_seconds", json_real(t->backward));
-    set(stage, "update_seconds", json_real(t->update));
-    set(stage, "transfer_seconds", json_real(t->give + t->back));
-    set(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
-    set(stage, "worker", json_integer(t->worker));
-    set(stage, "device", json_string(p->model->hardware->device[t->kind].name));
+    json_put(stage, "forward_seconds", json_real(t->forward));
+    json_put(stage, "backward_seconds", json_real(t->backward));
+    json_put(stage, "update_seconds", json_real(t->update));
+    json_put(stage, "transfer_seconds", json_real(t->give + t->back));
+    json_put(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
+    json_put(stage, "worker", json_integer(t->worker));
+    json_put(stage, "device", json_string(p->model->hardware->device[t->kind].name));
 }
 
 static json_t *cuts_json(const Graph *written, const Cut *cut, int ncuts)
 {
-    json_t *list = made(json_array());
+    json_t *list = json_made(json_array());
     for (int i = 0; i < ncuts; i++)
-        push(list, json_string(cut_after(written, cut[i].before)));
+        json_push(list, json_string(cut_after(written, cut[i].before)));
     return list;
 }
 
@@ -108,25 +75,25 @@ static json_t *prediction_json(const Balance *b, const Graph *written)
 {
     const Prediction *p = b->prediction;
     json_t *top =
-        made(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "source", p->model->profile ? "profiled" : "analytic",
-                       "machine", p->model->hardware->name, "machine_source", p->model->hardware->source, "nodes",
-                       p->timed, "measured_nodes", p->measured, "workers", p->workers));
-    set(top, "step_seconds", json_real(p->step));
-    set(top, "one_worker_seconds", json_real(p->one_worker));
-    set(top, "speedup", json_real(p->speedup));
-    set(top, "efficiency", json_real(p->speedup / p->workers));
-    set(top, "bubble", json_real(p->bubble));
-    set(top, "balance", json_real(b->factor));
-    set(top, "balanced", json_boolean(!b->unbalanced));
+        json_made(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "source", p->model->profile ? "profiled" : "analytic",
+                            "machine", p->model->hardware->name, "machine_source", p->model->hardware->source, "nodes",
+                            p->timed, "measured_nodes", p->measured, "workers", p->workers));
+    json_put(top, "step_seconds", json_real(p->step));
+    json_put(top, "one_worker_seconds", json_real(p->one_worker));
+    json_put(top, "speedup", json_real(p->speedup));
+    json_put(top, "efficiency", json_real(p->speedup / p->workers));
+    json_put(top, "bubble", json_real(p->bubble));
+    json_put(top, "balance", json_real(b->factor));
+    json_put(top, "balanced", json_boolean(!b->unbalanced));
     if (b->ncuts > 0) {
-        json_t *better = made(json_object());
-        set(better, "registers_after", cuts_json(written, b->cut, b->ncuts));
-        set(better, "step_seconds", json_real(b->better.step));
-        set(better, "speedup", json_real(b->better.speedup));
-        set(better, "stale_fraction", json_real(b->better.stale_fraction));
-        set(top, "better_cut", better);
+        json_t *better = json_made(json_object());
+        json_put(better, "registers_after", cuts_json(written, b->cut, b->ncuts));
+        json_put(better, "step_seconds", json_real(b->better.step));
+        json_put(better, "speedup", json_real(b->better.speedup));
+        json_put(better, "stale_fraction", json_real(b->better.stale_fraction));
+        json_put(top, "better_cut", better);
     } else {
-        set(top, "better_cut", json_null());
+        json_put(top, "better_cut", json_null());
     }
     return top;
 }
@@ -136,44 +103,45 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
     const Plan *plan = balance->plan;
     const Sched *sched = plan->sched;
     const Pipe *pipe = sched->pipe;
-    json_t *top = made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target", plan->target->name,
-                                 "schedule", schedule_text(out->arena, sched), "batch", (Int)pipe->graph->batch));
-    json_t *stages = made(json_array());
+    json_t *top =
+        json_made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target", plan->target->name,
+                            "schedule", schedule_text(out->arena, sched), "batch", (Int)pipe->graph->batch));
+    json_t *stages = json_made(json_array());
     int64_t params = 0, macs = 0;
     for (int s = 0; s < pipe->nstages; s++) {
         json_t *stage = stage_json(plan, s);
         add_times(stage, balance->prediction, s);
-        push(stages, stage);
+        json_push(stages, stage);
         params += pipe->stage[s].params;
         macs += (int64_t)pipe->stage[s].cost.macs;
     }
-    set(top, "stages", stages);
-    set(top, "registers", registers_json(plan));
-    set(top, "parameters", json_integer(params));
-    set(top, "macs", json_integer(macs));
-    set(top, "stale_fraction", json_real(sched->stale_fraction));
-    set(top, "traffic_bytes", json_integer(plan->traffic_bytes));
-    set(top, "static_bytes", json_integer(plan->static_bytes));
-    set(top, "prediction", prediction_json(balance, written));
-    print(top, out);
+    json_put(top, "stages", stages);
+    json_put(top, "registers", registers_json(plan));
+    json_put(top, "parameters", json_integer(params));
+    json_put(top, "macs", json_integer(macs));
+    json_put(top, "stale_fraction", json_real(sched->stale_fraction));
+    json_put(top, "traffic_bytes", json_integer(plan->traffic_bytes));
+    json_put(top, "static_bytes", json_integer(plan->static_bytes));
+    json_put(top, "prediction", prediction_json(balance, written));
+    json_print(top, out);
 }
 
 static json_t *buffers_json(const Plan *plan, int s)
 {
     static const char *const kinds[BUFFER_KINDS] = {"saved", "aux", "value", "gradient", "partial", "test"};
     const StagePlan *stage = &plan->stage[s];
-    json_t *list = made(json_array());
+    json_t *list = json_made(json_array());
     for (int b = 0; b < stage->nbuffers; b++) {
         const Buffer *buffer = &stage->buffer[b];
-        json_t *item = made(json_pack("{s:s, s:s, s:I, s:i}", "kind", kinds[buffer->kind], "value",
-                                      plan->sched->pipe->graph->node[buffer->value].value_name, "bytes",
-                                      (Int)buffer->bytes, "slots", buffer->slots));
+        json_t *item = json_made(json_pack("{s:s, s:s, s:I, s:i}", "kind", kinds[buffer->kind], "value",
+                                           plan->sched->pipe->graph->node[buffer->value].value_name, "bytes",
+                                           (Int)buffer->bytes, "slots", buffer->slots));
         if (buffer->offset >= 0) {
-            set(item, "offset", json_integer(buffer->offset));
-            set(item, "born", json_integer(buffer->born));
-            set(item, "dies", json_integer(buffer->dies));
+            json_put(item, "offset", json_integer(buffer->offset));
+            json_put(item, "born", json_integer(buffer->born));
+            json_put(item, "dies", json_integer(buffer->dies));
         }
-        push(list, item);
+        json_push(list, item);
     }
     return list;
 }
@@ -181,13 +149,13 @@ static json_t *buffers_json(const Plan *plan, int s)
 static json_t *params_json(const Plan *plan, int s)
 {
     const Pipe *pipe = plan->sched->pipe;
-    json_t *list = made(json_array());
+    json_t *list = json_made(json_array());
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const int param = pipe->graph->node[i].param[k];
-            push(list, json_pack("{s:s, s:I, s:I, s:b}", "name", pipe->graph->param[param].name, "offset",
-                                 (Int)plan->param[param].offset, "room", (Int)plan->param[param].room, "running",
-                                 pipe->graph->param[param].running));
+            json_push(list, json_pack("{s:s, s:I, s:I, s:b}", "name", pipe->graph->param[param].name, "offset",
+                                      (Int)plan->param[param].offset, "room", (Int)plan->param[param].room, "running",
+                                      pipe->graph->param[param].running));
         }
     return list;
 }
@@ -195,16 +163,17 @@ static json_t *params_json(const Plan *plan, int s)
 void report_plan_json(const Plan *plan, Text *out)
 {
     const Pipe *pipe = plan->sched->pipe;
-    json_t *top = made(json_pack("{s:s, s:s, s:I, s:I}", "network", pipe->graph->name, "target", plan->target->name,
-                                 "static_bytes", (Int)plan->static_bytes, "traffic_bytes", (Int)plan->traffic_bytes));
-    json_t *stages = made(json_array());
+    json_t *top =
+        json_made(json_pack("{s:s, s:s, s:I, s:I}", "network", pipe->graph->name, "target", plan->target->name,
+                            "static_bytes", (Int)plan->static_bytes, "traffic_bytes", (Int)plan->traffic_bytes));
+    json_t *stages = json_made(json_array());
     for (int s = 0; s < pipe->nstages; s++) {
         json_t *stage = stage_json(plan, s);
-        set(stage, "buffers", buffers_json(plan, s));
-        set(stage, "weights", params_json(plan, s));
-        push(stages, stage);
+        json_put(stage, "buffers", buffers_json(plan, s));
+        json_put(stage, "weights", params_json(plan, s));
+        json_push(stages, stage);
     }
-    set(top, "stages", stages);
-    set(top, "registers", registers_json(plan));
-    print(top, out);
+    json_put(top, "stages", stages);
+    json_put(top, "registers", registers_json(plan));
+    json_print(top, out);
 }
