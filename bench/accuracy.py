@@ -1,0 +1,156 @@
+"""accuracy: what the commands that compare test accuracies share: the paper's networks with their recipes scaled to a
+number of steps, a table over schedules and cuts, means over seeds. Imported by paper_accuracy, paper_hybrid, paper_staleness.
+
+Recipes: Zhang and Abdelrahman 2021, appendices A and B; where a rate falls is scaled with the number of steps. All runs of
+a table share data, order of samples, initial weights (by seed), and the warm-up: a twentieth of the steps, an epoch at most.
+"""
+import os
+import statistics
+
+import common
+
+DATA = os.path.join(common.BUILD, "data", "cifar-10-batches-bin")
+
+
+class Network:
+    def __init__(self, file, batch, rate, pipelined_rate, policy, define=None):
+        self.file = file
+        self.batch = batch
+        self.rate = rate  # of sequential runs
+        self.pipelined_rate = pipelined_rate
+        self.policy = policy  # (rate, steps) -> the lr setting
+        self.define = define or {}
+
+
+def falls_twice(first, second):
+    return lambda rate, steps: f"multistep({rate}, at = ({max(1, int(steps * first))}, {max(2, int(steps * second))}))"
+
+
+NETWORKS = {
+    "resnet20": Network("resnet", 128, 0.1, 0.01, falls_twice(0.5, 0.75), {"depth": 20}),
+    "alexnet": Network("alexnet", 100, 1e-3, 1e-3, falls_twice(0.6, 0.8)),
+    "vgg16": Network("vgg16", 100, 0.1, 0.1, lambda rate, steps: f"step({rate}, every = {max(1, steps // 10)}, gamma = 0.5)"),
+}
+
+
+class Row:
+    """A line of a table: a schedule at a cut. `total`: steps, where they are not those of the others."""
+
+    def __init__(self, schedule, ppv, name=None, total=None):
+        self.schedule = schedule
+        self.ppv = ppv
+        self.total = total
+        self.name = name or "_".join([schedule.split("(")[0], *map(str, ppv)])
+
+
+def add_options(parser):
+    parser.add_argument("--data", default=DATA)
+    parser.add_argument("--seeds", type=common.numbers, default=[1])
+    parser.add_argument("--only")
+    parser.add_argument("--rate", type=float)
+    parser.add_argument("--pipelined-rate", type=float)
+
+
+def need_data(options):
+    options.data = os.path.abspath(options.data)
+    if not os.path.isdir(options.data):
+        common.fail(f"{options.data}: no such folder. Put CIFAR-10's binary files there or say --data DIR; "
+                    "with the data of the workspace: ../shared/data/unpack build/data")
+
+
+def warmup(steps):
+    return min(390, steps // 20)
+
+
+def make_run(network, row, seed, options):
+    steps = row.total or options.steps
+    chosen = NETWORKS[network]
+    rate = options.pipelined_rate if row.ppv else options.rate
+    settings = {
+        "train.batch": chosen.batch,
+        "train.steps": steps,
+        "train.lr": chosen.policy(rate, options.steps),
+        "train.warmup": warmup(options.steps),
+        "train.test_every": max(100, options.steps // 8),
+        "pipeline.schedule": row.schedule,
+        "pipeline.registers": common.placement(row.ppv),
+    }
+    return common.Run(f"{network}_{row.name}_seed{seed}", chosen.file, settings, chosen.define, options.data, steps, seed)
+
+
+def figures_of(run, options):
+    check = run.check()
+    report, metrics = run.train(options)
+    loss = [row["loss"] for row in metrics if "loss" in row]
+    return {
+        "accuracy": round(100 * report["test_accuracy"], 4),
+        "diverged": not loss or loss[-1] is None,
+        "staleness": report["stages"][0]["staleness"],
+        "predicted_staleness": check["stages"][0]["staleness"],
+        "stages": len(report["stages"]),
+        "stale_percent": round(100 * check["stale_fraction"], 3),
+        "images_per_second": round(common.rate_of(metrics), 2),
+        "curve": [(line["step"], round(100 * line["test_accuracy"], 3)) for line in metrics
+                  if line.get("test_accuracy") is not None],
+    }
+
+
+def run_rows(network, rows, options):
+    """{row name: [figures of each seed]}, in the order of rows. Seeds are the outer loop: a table stands early."""
+    finished = common.Finished(options)
+    results = {row.name: [] for row in rows}
+    for seed in options.seeds:
+        for row in rows:
+            run = make_run(network, row, seed, options)
+            figures = finished.get(run, lambda run: figures_of(run, options))
+            results[row.name].append(figures)
+            print(f"    {figures['accuracy']:.2f} %{', diverged' if figures['diverged'] else ''}", flush=True)
+    return results
+
+
+def mean(figures):
+    return statistics.mean(one["accuracy"] for one in figures)
+
+
+def spread(figures):
+    """Of several seeds: text behind a mean."""
+    return f" +- {statistics.stdev(one['accuracy'] for one in figures):.2f}" if len(figures) > 1 else ""
+
+
+def table(rows, results, base="sequential"):
+    """Text. `base` is the row that differences refer to."""
+    lines = [["run", "ppv", "workers", "paper", "staleness", "stale %", "accuracy %", "difference", "images/s"]]
+    for row in rows:
+        figures = results[row.name]
+        first = figures[0]
+        difference = f"{mean(figures) - mean(results[base]):+.2f}" if base in results and row.name != base else ""
+        lines.append([row.name, "(" + ",".join(map(str, row.ppv)) + ")" if row.ppv else "none", first["stages"],
+                      2 * first["stages"] if row.ppv else 1, first["staleness"], f"{first['stale_percent']:.2f}",
+                      ("diverged: " if any(one["diverged"] for one in figures) else "") +
+                      f"{mean(figures):.2f}{spread(figures)}", difference, f"{first['images_per_second']:.0f}"])
+    return common.columns(lines) + "\nworkers: stages here; paper: stages as the paper counts them; staleness: of the first " \
+                                   "stage, measured, in its own updates."
+
+
+def curves(network, rows, options):
+    """The command that draws the curves of these runs."""
+    files = [f"{row.name}={os.path.relpath(make_run(network, row, options.seeds[0], options).file('metrics.jsonl'), common.ROOT)}"
+             for row in rows]
+    return "curves: build/pnetc plot -o curves.svg " + " ".join(files)
+
+
+def flat(network, rows, results, options, base="sequential"):
+    """All figures with one key each."""
+    figures = {"network": network, "steps": options.steps, "batch": NETWORKS[network].batch, "rate": options.rate,
+               "pipelined_rate": options.pipelined_rate, "warmup": warmup(options.steps), "seeds": len(options.seeds)}
+    for row in rows:
+        kept = results[row.name]
+        figures[f"{row.name}_accuracy"] = round(mean(kept), 4)
+        if base in results and row.name != base:
+            figures[f"{row.name}_difference"] = round(mean(kept) - mean(results[base]), 4)
+        for key in ("staleness", "predicted_staleness", "stages", "stale_percent", "images_per_second", "commit"):
+            figures[f"{row.name}_{key}"] = kept[0][key]
+        for seed, one in zip(options.seeds, kept):
+            figures[f"{row.name}_seed{seed}_accuracy"] = one["accuracy"]
+            figures[f"{row.name}_seed{seed}_curve"] = " ".join(f"{step}:{value}" for step, value in one["curve"])
+    return figures
