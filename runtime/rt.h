@@ -53,8 +53,9 @@ struct pn_run {
     struct pn_checkpoint *checkpoint; /* NULL: none is wanted (core/checkpoint.h) */
     atomic_int writing;               /* 1: a stage writes one, and takes as long as the disk does */
     struct pn_dataset *data;
-    struct pn_loader *loader; /* NULL: stages gather minibatches themselves (data/loader.c) */
-    atomic_int stop;          /* 1: a stage failed */
+    struct pn_loader *loader;         /* NULL: stages gather minibatches themselves (data/loader.c) */
+    struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
+    atomic_int stop;                  /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
     struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
@@ -117,11 +118,28 @@ int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n);
 /* Fills `plain` (product of dim floats) with the initial values of a parameter (core/init.c). */
 void pn_param_initial(const pn_param *param, uint64_t seed, float *plain);
 
+/* ---- algorithms (core/algorithms.c): passes of operations that a target can do in more than one way ---- */
+typedef enum { PN_DIRECT, PN_WINOGRAD, PN_ALGORITHMS } pn_algorithm;
+/* For inits: how to do this pass ("forward") of an operation. PN_ALGORITHMS: it will be measured, then said by
+ * pn_algorithm_measured. possible: there is PN_WINOGRAD for it. */
+pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible);
+/* Notes the seconds of each (the second one only if possible); gives the choice. */
+pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *pass, bool possible,
+                                   const double *seconds);
+
 /* ---- what a target's kernels provide besides the verbs (ref/, cpu/) ---- */
 extern const char *const pn_target_name; /* "ref", "cpu" */
 const char *pn_target_version(void);     /* "oneDNN 2.6.3", "naive C" */
 void pn_target_thread(void);             /* called on every thread that runs stages, first */
 void pn_target_prepare(pn_stage *stage); /* after all inits and the scratch allocation */
+const char *pn_target_isa(void);         /* instructions that its kernels use, one word; "unknown" */
+/* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the
+ * thread that will run it; true: it has seen enough. Then, for all stages on one thread: takes what was chosen. */
+bool pn_target_measure(pn_stage *stage);
+void pn_target_settle(pn_stage *stage);
+/* Tells of every copy in a step that changes the layout of something: of which operation, what, its bytes. */
+typedef void pn_reorder_fn(void *to, const char *op, const char *what, int64_t bytes);
+void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to);
 /* Between a parameter's stored form (room floats, its layout) and plain order. */
 void pn_param_to_plain(const pn_param *param, const float *stored, float *plain);
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored);
@@ -133,6 +151,9 @@ struct pn_transport {
     void (*open)(pn_run *run);  /* before the first step */
     void (*train)(pn_run *run); /* runs all stages to the end (stage_step of core/driver.h) */
     void (*close)(pn_run *run);
+    /* Calls `round` for every stage on a thread like the one that will run it, at the same time where that is how
+     * stages run, until it has been true for all. False: one failed. Not between open and close. */
+    bool (*each)(pn_run *run, bool (*round)(pn_stage *stage));
     void *(*room)(pn_stage *, pn_channel *, int64_t n);
     void (*give)(pn_stage *, pn_channel *, int64_t n);
     void *(*take)(pn_stage *, pn_channel *, int64_t n);

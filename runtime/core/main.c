@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/algorithms.h"
 #include "core/checkpoint.h"
 #include "core/choices.h"
 #include "core/driver.h"
@@ -53,6 +54,22 @@ static bool init_stages(pn_run *run)
         if (!guarded(stage, pn_target_prepare))
             return false;
     }
+    return true;
+}
+
+/* What the file says must be what the inits asked for; without a file the choice is made here. */
+static bool settle_algorithms(pn_run *run)
+{
+    if (!run->algorithms->measures) {
+        algorithms_check(run);
+        return true;
+    }
+    if (!run->transport->each(run, pn_target_measure))
+        return false;
+    for (int i = 0; i < run->program->nstages; i++)
+        if (!guarded(&run->stage[i], pn_target_settle))
+            return false;
+    algorithms_write(run);
     return true;
 }
 
@@ -204,8 +221,12 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_loader_open(run, options.prefetch);
 
     pn_target_thread();
-    if (!init_stages(run))
+    if (options.algorithms)
+        algorithms_open(run, options.algorithms);
+    if (!init_stages(run) || (options.algorithms && !settle_algorithms(run)))
         return failed(run);
+    if (options.algorithms && !options.quiet)
+        algorithms_tell(run);
     set_weights(run, &options);
 
     pn_log log;

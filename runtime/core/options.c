@@ -237,6 +237,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
          &options->report},
         {"trace", "FILE", "write when each stage did what, as JSON for Perfetto and chrome://tracing", IS_TEXT,
          &options->trace},
+        {"algorithms", "FILE", "do convolutions in the way that FILE says; if it is not there: measure, write it",
+         IS_TEXT, &options->algorithms},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
         {"version", NULL, "print versions", IS_VERSION, NULL},

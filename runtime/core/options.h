@@ -12,7 +12,7 @@ typedef struct {
     uint64_t seed;
     bool seed_given;
     double timeout; /* seconds; from the environment, PN_TIMEOUT */
-    const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace; /* NULL: not given */
+    const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms; /* NULL: not given */
     const pn_transport *transport;
     bool quiet;
 } pn_options;

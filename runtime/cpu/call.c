@@ -153,13 +153,11 @@ static void move(const cpu_call *call, const cpu_port *port, dnnl_memory_t from,
     execute(call, &port->reorder, 2, arg);
 }
 
-void cpu_run(const cpu_call *call, const void *const *pointer)
+void cpu_run_on(const cpu_call *call, const dnnl_memory_t *slot)
 {
-    dnnl_memory_t slot[CPU_PORTS];
     dnnl_exec_arg_t arg[CPU_PORTS + 1];
     for (int i = 0; i < call->nports; i++) {
         const cpu_port *port = &call->port[i];
-        slot[i] = find(call, port->bank, pointer[i]);
         if (port->reorder.run && !port->writes)
             move(call, port, slot[i], port->copy);
         arg[i] = (dnnl_exec_arg_t){port->argument, port->reorder.run ? port->copy : slot[i]};
@@ -168,6 +166,14 @@ void cpu_run(const cpu_call *call, const void *const *pointer)
     for (int i = 0; i < call->nports; i++)
         if (call->port[i].reorder.run && call->port[i].writes)
             move(call, &call->port[i], call->port[i].copy, slot[i]);
+}
+
+void cpu_run(const cpu_call *call, const void *const *pointer)
+{
+    dnnl_memory_t slot[CPU_PORTS];
+    for (int i = 0; i < call->nports; i++)
+        slot[i] = find(call, call->port[i].bank, pointer[i]);
+    cpu_run_on(call, slot);
 }
 
 void cpu_enter(const cpu_call *call, const void *const *pointer, void **at)
@@ -199,6 +205,7 @@ void cpu_transfer_init(cpu_call *call, pn_stage *stage, const char *name, const 
         descriptor = dnn_reorder(cpu_open(stage)->engine, from->layout, to->layout);
         if (!descriptor)
             pn_fail(NULL, "stage %d: %s: oneDNN cannot change the layout of %s", stage->index, name, from->what);
+        call->transfers = true;
     }
     cpu_call_close(call, descriptor);
 }
@@ -209,6 +216,30 @@ void cpu_transfer(const cpu_call *call, const float *from, float *to)
         cpu_run(call, (const void *const[]){from, to});
     else
         memcpy(to, from, (size_t)call->port[0].bank->bytes);
+}
+
+static void tell_reorders(const cpu_call *call, pn_reorder_fn *tell, void *to)
+{
+    if (call->transfers)
+        tell(to, call->name, call->port[0].bank->what, call->port[0].bank->bytes);
+    for (int i = 0; i < call->nports; i++)
+        if (call->port[i].reorder.run)
+            tell(to, call->name, call->port[i].bank->what, dnn_bytes(call->port[i].wants));
+}
+
+/* The list has the last call first. */
+void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to)
+{
+    const cpu_stage *state = stage->target;
+    int count = 0;
+    for (const cpu_call *call = state ? state->calls : NULL; call; call = call->next)
+        count++;
+    while (count-- > 0) {
+        const cpu_call *call = state->calls;
+        for (int i = 0; i < count; i++)
+            call = call->next;
+        tell_reorders(call, tell, to);
+    }
 }
 
 /* ---- choices of the library ---- */

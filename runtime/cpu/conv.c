@@ -1,6 +1,7 @@
 /* conv.c: convolution. The activations keep the layout they have; only when the library has nothing but its reference
- * code for it may it choose another, and a reorder is put between. The forward's choice of layout is y's and the
- * weights'. Algorithm: direct, which is exact on small integers and sums in one order. */
+ * code for it may it choose another, and a reorder is put between. The direct forward's choice of layout is y's and the
+ * weights'. Algorithm: direct, which is exact on small integers and sums in one order; or, where the run's choices say
+ * so for a pass, Winograd's, if the library has it for the layouts as they are: no layout depends on the choice. */
 #include "cpu.h"
 
 typedef struct {
@@ -42,8 +43,25 @@ static dnnl_primitive_desc_t create(const shapes *s, dnn_pass pass, dnn_layout x
                                     dnnl_primitive_desc_t hint)
 {
     const bool forward = pass == DNN_FORWARD;
-    return dnn_convolution(s->stage->engine, pass, x, s->any_w, pass == DNN_BACKWARD_DATA ? NULL : s->bias, y,
-                           &s->window, forward && s->def->relu, hint);
+    return dnn_convolution(s->stage->engine, pass, dnnl_convolution_direct, x, s->any_w,
+                           pass == DNN_BACKWARD_DATA ? NULL : s->bias, y, &s->window, forward && s->def->relu, hint);
+}
+
+/* NULL: there is none. */
+static dnnl_primitive_desc_t create_winograd(const pn_op *op, const shapes *s, dnn_pass pass,
+                                             dnnl_primitive_desc_t hint)
+{
+    const pn_conv_def *d = s->def;
+    if (d->kernel != 3 || d->stride != 1 || d->dilation != 1 || d->groups != 1)
+        return NULL;
+    dnnl_primitive_desc_t made = dnn_convolution(s->stage->engine, pass, dnnl_convolution_winograd, op->x.layout,
+                                                 op->w.layout, pass == DNN_BACKWARD_DATA ? NULL : s->bias, op->y.layout,
+                                                 &s->window, pass == DNN_FORWARD && d->relu, hint);
+    if (made && cpu_is_slow(made)) {
+        dnn_need(dnnl_primitive_desc_destroy(made), "descriptor");
+        return NULL;
+    }
+    return made;
 }
 
 /* With the layouts that x and y have, else with those that the library likes. */
@@ -67,6 +85,55 @@ static dnnl_primitive_desc_t pick(const shapes *s, dnn_pass pass, dnn_layout x, 
     return made;
 }
 
+/* The call of a pass: its ports in the order of the verb's pointers. */
+static void open_call(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, dnnl_primitive_desc_t made)
+{
+    const dnn_layout src = dnn_wants(made, pass == DNN_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md);
+    const dnn_layout dst = dnn_wants(made, pass == DNN_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md);
+    const dnn_layout w =
+        dnn_wants(made, pass == DNN_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+    cpu_call_open(call, op->stage, op->name);
+    switch (pass) {
+    case DNN_BACKWARD_DATA:
+        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, dst, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, w, false);
+        cpu_call_port(call, &op->x, DNNL_ARG_DIFF_SRC, src, true);
+        break;
+    case DNN_BACKWARD_WEIGHTS:
+        cpu_call_port(call, &op->x, DNNL_ARG_SRC, src, false);
+        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, dst, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_DIFF_WEIGHTS, w, true);
+        if (s->bias)
+            cpu_call_port(call, &op->b, DNNL_ARG_DIFF_BIAS, s->bias, true);
+        break;
+    default:
+        cpu_call_port(call, &op->x, DNNL_ARG_SRC, src, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, w, false);
+        cpu_call_port(call, &op->y, DNNL_ARG_DST, dst, true);
+        if (s->bias)
+            cpu_call_port(call, &op->b, DNNL_ARG_BIAS, s->bias, false);
+        break;
+    }
+    cpu_call_close(call, made);
+}
+
+/* The pass as the run wants it: direct, Winograd's, or both, to be measured. */
+static void open_pass(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, dnnl_primitive_desc_t direct,
+                      dnnl_primitive_desc_t hint)
+{
+    const char *name = pass == DNN_FORWARD         ? "forward"
+                       : pass == DNN_BACKWARD_DATA ? "backward_data"
+                                                   : "backward_weights";
+    dnnl_primitive_desc_t winograd = op->stage->run->algorithms ? create_winograd(op, s, pass, hint) : NULL;
+    const pn_algorithm chosen = pn_algorithm_of(op->stage, op->name, name, winograd != NULL);
+    open_call(call, op, s, pass, chosen == PN_WINOGRAD ? winograd : direct);
+    if (chosen == PN_ALGORITHMS) {
+        cpu_choice *choice = cpu_choice_new(call, name);
+        if (winograd)
+            open_call(&choice->winograd, op, s, pass, winograd);
+    }
+}
+
 pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
 {
     pn_op *op = cpu_op(stage, def->name);
@@ -86,33 +153,12 @@ pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
     if (d->b)
         cpu_bank_param(&op->b, stage, "the bias", d->b, s.bias);
 
-    cpu_call_open(&op->forward, stage, d->name);
-    cpu_call_port(&op->forward, &op->x, DNNL_ARG_SRC, dnn_wants(forward, dnnl_query_src_md), false);
-    cpu_call_port(&op->forward, &op->w, DNNL_ARG_WEIGHTS, dnn_wants(forward, dnnl_query_weights_md), false);
-    cpu_call_port(&op->forward, &op->y, DNNL_ARG_DST, dnn_wants(forward, dnnl_query_dst_md), true);
-    if (d->b)
-        cpu_call_port(&op->forward, &op->b, DNNL_ARG_BIAS, s.bias, false);
-    cpu_call_close(&op->forward, forward);
-
-    dnnl_primitive_desc_t weights =
-        pick(&s, DNN_BACKWARD_WEIGHTS, x->stored, y->stored, forward, "gradient of weights");
-    cpu_call_open(&op->backward_weights, stage, d->name);
-    cpu_call_port(&op->backward_weights, &op->x, DNNL_ARG_SRC, dnn_wants(weights, dnnl_query_src_md), false);
-    cpu_call_port(&op->backward_weights, &op->y, DNNL_ARG_DIFF_DST, dnn_wants(weights, dnnl_query_diff_dst_md), false);
-    cpu_call_port(&op->backward_weights, &op->w, DNNL_ARG_DIFF_WEIGHTS, dnn_wants(weights, dnnl_query_diff_weights_md),
-                  true);
-    if (d->b)
-        cpu_call_port(&op->backward_weights, &op->b, DNNL_ARG_DIFF_BIAS, s.bias, true);
-    cpu_call_close(&op->backward_weights, weights);
-
-    if (d->data_gradient) {
-        dnnl_primitive_desc_t data = pick(&s, DNN_BACKWARD_DATA, x->stored, y->stored, forward, "gradient of data");
-        cpu_call_open(&op->backward_data, stage, d->name);
-        cpu_call_port(&op->backward_data, &op->y, DNNL_ARG_DIFF_DST, dnn_wants(data, dnnl_query_diff_dst_md), false);
-        cpu_call_port(&op->backward_data, &op->w, DNNL_ARG_WEIGHTS, dnn_wants(data, dnnl_query_weights_md), false);
-        cpu_call_port(&op->backward_data, &op->x, DNNL_ARG_DIFF_SRC, dnn_wants(data, dnnl_query_diff_src_md), true);
-        cpu_call_close(&op->backward_data, data);
-    }
+    open_pass(&op->forward, op, &s, DNN_FORWARD, forward, NULL);
+    open_pass(&op->backward_weights, op, &s, DNN_BACKWARD_WEIGHTS,
+              pick(&s, DNN_BACKWARD_WEIGHTS, x->stored, y->stored, forward, "gradient of weights"), forward);
+    if (d->data_gradient)
+        open_pass(&op->backward_data, op, &s, DNN_BACKWARD_DATA,
+                  pick(&s, DNN_BACKWARD_DATA, x->stored, y->stored, forward, "gradient of data"), forward);
     return op;
 }
 

@@ -25,10 +25,14 @@ struct pn_layout {
 
 /* stage->target */
 typedef struct cpu_call cpu_call;
+typedef struct cpu_choice cpu_choice;
 typedef struct {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    cpu_call *calls; /* all of the stage: their scratch is bound when it exists */
+    cpu_call *calls;     /* all of the stage: their scratch is bound when it exists */
+    cpu_choice *choices; /* those that are to be measured, the last one first */
+    float *room;         /* while they are measured: memory for the ports of one call */
+    int64_t room_bytes;
 } cpu_stage;
 /* Makes the state at the first call; every init begins with it (one OpenMP thread from then on). */
 cpu_stage *cpu_open(pn_stage *stage);
@@ -86,6 +90,7 @@ struct cpu_call {
     cpu_port port[CPU_PORTS];
     int nports;
     int64_t copies; /* bytes of all ports' copies; the scratchpad follows */
+    bool transfers; /* from port 0 to port 1: main is a reorder */
     cpu_call *next;
 };
 void cpu_call_open(cpu_call *call, pn_stage *stage, const char *name);
@@ -94,6 +99,8 @@ void cpu_call_close(cpu_call *call,
                     dnnl_primitive_desc_t descriptor); /* NULL: a hand-written kernel works on the ports */
 /* Pointers in the order of the ports. */
 void cpu_run(const cpu_call *call, const void *const *pointer);
+/* The same on given memory objects, in the banks' layouts. */
+void cpu_run_on(const cpu_call *call, const dnnl_memory_t *slot);
 /* For hand-written kernels: where to read and write, `at` per port; cpu_leave moves what was written to its slot. A
  * NULL pointer is passed over. */
 void cpu_enter(const cpu_call *call, const void *const *pointer, void **at);
@@ -102,6 +109,19 @@ void cpu_leave(const cpu_call *call, const void *const *pointer);
 /* A transfer between two banks of the same logical dimensions: a copy or one reorder. */
 void cpu_transfer_init(cpu_call *call, pn_stage *stage, const char *name, const cpu_bank *from, const cpu_bank *to);
 void cpu_transfer(const cpu_call *call, const float *from, float *to);
+
+/* ---- choose.c: passes with two algorithms ---- */
+enum { CPU_ROUNDS = 5 };
+struct cpu_choice {
+    const char *op, *pass;
+    cpu_call *call;    /* the op's: direct until it is settled */
+    cpu_call winograd; /* main.run NULL: there is none */
+    int rounds;        /* done, the first of them unmeasured */
+    double seconds[PN_ALGORITHMS][CPU_ROUNDS];
+    cpu_choice *next;
+};
+/* A choice to be measured for `call`; its winograd is to be opened by the caller if there is one. */
+cpu_choice *cpu_choice_new(cpu_call *call, const char *pass);
 
 /* Warns, once for an op and pass, of an implementation that nobody would choose. */
 bool cpu_is_slow(dnnl_primitive_desc_t descriptor);

@@ -99,25 +99,24 @@ bool dnn_padded(dnn_layout layout)
 }
 
 /* ---- primitive descriptors ---- */
-dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnn_layout src, dnn_layout weights,
-                                      dnn_layout bias, dnn_layout dst, const dnn_window *window, bool relu,
-                                      dnnl_primitive_desc_t hint)
+dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnnl_alg_kind_t algorithm, dnn_layout src,
+                                      dnn_layout weights, dnn_layout bias, dnn_layout dst, const dnn_window *window,
+                                      bool relu, dnnl_primitive_desc_t hint)
 {
     const dnn_window *v = window;
-    const dnnl_alg_kind_t direct = dnnl_convolution_direct;
     dnnl_primitive_attr_t attr = attributes(relu);
     dnnl_primitive_desc_t made = NULL;
     dnnl_status_t status;
     if (pass == DNN_BACKWARD_DATA)
         status = dnnl_convolution_backward_data_primitive_desc_create(
-            &made, engine, direct, src, weights, dst, v->stride, v->dilation, v->low, v->high, hint, attr);
+            &made, engine, algorithm, src, weights, dst, v->stride, v->dilation, v->low, v->high, hint, attr);
     else if (pass == DNN_BACKWARD_WEIGHTS)
         status = dnnl_convolution_backward_weights_primitive_desc_create(
-            &made, engine, direct, src, weights, bias, dst, v->stride, v->dilation, v->low, v->high, hint, attr);
+            &made, engine, algorithm, src, weights, bias, dst, v->stride, v->dilation, v->low, v->high, hint, attr);
     else
-        status =
-            dnnl_convolution_forward_primitive_desc_create(&made, engine, dnnl_forward_training, direct, src, weights,
-                                                           bias, dst, v->stride, v->dilation, v->low, v->high, attr);
+        status = dnnl_convolution_forward_primitive_desc_create(&made, engine, dnnl_forward_training, algorithm, src,
+                                                                weights, bias, dst, v->stride, v->dilation, v->low,
+                                                                v->high, attr);
     return settled(status, made, attr, "convolution");
 }
 
@@ -195,22 +194,21 @@ static dnnl_primitive_desc_t described(dnnl_status_t status, const void *operati
     return settled(status, made, attr, what);
 }
 
-dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnn_layout src, dnn_layout weights,
-                                      dnn_layout bias, dnn_layout dst, const dnn_window *window, bool relu,
-                                      dnnl_primitive_desc_t hint)
+dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnnl_alg_kind_t algorithm, dnn_layout src,
+                                      dnn_layout weights, dnn_layout bias, dnn_layout dst, const dnn_window *window,
+                                      bool relu, dnnl_primitive_desc_t hint)
 {
     const dnn_window *v = window;
-    const dnnl_alg_kind_t direct = dnnl_convolution_direct;
     dnnl_convolution_desc_t operation;
     dnnl_status_t status;
     if (pass == DNN_BACKWARD_DATA)
-        status = dnnl_dilated_convolution_backward_data_desc_init(&operation, direct, src, weights, dst, v->stride,
+        status = dnnl_dilated_convolution_backward_data_desc_init(&operation, algorithm, src, weights, dst, v->stride,
                                                                   v->dilation, v->low, v->high);
     else if (pass == DNN_BACKWARD_WEIGHTS)
-        status = dnnl_dilated_convolution_backward_weights_desc_init(&operation, direct, src, weights, bias, dst,
+        status = dnnl_dilated_convolution_backward_weights_desc_init(&operation, algorithm, src, weights, bias, dst,
                                                                      v->stride, v->dilation, v->low, v->high);
     else
-        status = dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training, direct, src, weights,
+        status = dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training, algorithm, src, weights,
                                                             bias, dst, v->stride, v->dilation, v->low, v->high);
     return described(status, &operation, engine, relu, hint, "convolution");
 }
@@ -275,6 +273,29 @@ dnnl_primitive_desc_t dnn_reorder(dnnl_engine_t engine, dnn_layout from, dnn_lay
 dnn_layout dnn_wants(dnnl_primitive_desc_t descriptor, dnnl_query_t what)
 {
     return dnnl_primitive_desc_query_md(descriptor, what, 0);
+}
+
+/* Numbers differ between versions, these names do not. */
+const char *dnn_isa(void)
+{
+    switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41:
+        return "sse41";
+    case dnnl_cpu_isa_avx:
+        return "avx";
+    case dnnl_cpu_isa_avx2:
+        return "avx2";
+    case dnnl_cpu_isa_avx512_core:
+        return "avx512_core";
+    case dnnl_cpu_isa_avx512_core_vnni:
+        return "avx512_core_vnni";
+    case dnnl_cpu_isa_avx512_core_bf16:
+        return "avx512_core_bf16";
+    case dnnl_cpu_isa_avx512_core_amx:
+        return "avx512_core_amx";
+    default:
+        return "other";
+    }
 }
 
 const char *dnn_implementation(dnnl_primitive_desc_t descriptor)

@@ -23,6 +23,8 @@ typedef const dnnl_memory_desc_t *dnn_layout;
 void dnn_need(dnnl_status_t status, const char *what);
 const char *dnn_status(dnnl_status_t status);
 
+const char *dnn_isa(void); /* "avx512_core": the instructions it uses here, as its headers call them */
+
 /* The number of threads is baked into primitives when they are created, and is a property of each thread when they run.
  */
 void dnn_single_thread(void);
@@ -51,11 +53,12 @@ typedef struct {
     dnnl_dims_t kernel, stride, dilation, low, high;
 } dnn_window;
 
-/* src, weights, bias, dst are the gradients' layouts where the pass writes or reads gradients. bias NULL: none. relu:
+/* algorithm: direct or winograd (gone from 3.1 on, and never for everything: NULL then).
+ * src, weights, bias, dst are the gradients' layouts where the pass writes or reads gradients. bias NULL: none. relu:
  * fused into the forward. hint: the forward's descriptor, for the other passes. */
-dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnn_layout src, dnn_layout weights,
-                                      dnn_layout bias, dnn_layout dst, const dnn_window *window, bool relu,
-                                      dnnl_primitive_desc_t hint);
+dnnl_primitive_desc_t dnn_convolution(dnnl_engine_t engine, dnn_pass pass, dnnl_alg_kind_t algorithm, dnn_layout src,
+                                      dnn_layout weights, dnn_layout bias, dnn_layout dst, const dnn_window *window,
+                                      bool relu, dnnl_primitive_desc_t hint);
 dnnl_primitive_desc_t dnn_inner_product(dnnl_engine_t engine, dnn_pass pass, dnn_layout src, dnn_layout weights,
                                         dnn_layout bias, dnn_layout dst, bool relu, dnnl_primitive_desc_t hint);
 dnnl_primitive_desc_t dnn_pooling(dnnl_engine_t engine, dnn_pass pass, dnnl_alg_kind_t algorithm, dnn_layout src,

@@ -15,3 +15,8 @@ void pn_target_thread(void)
 {
     dnn_single_thread();
 }
+
+const char *pn_target_isa(void)
+{
+    return dnn_isa();
+}

@@ -18,6 +18,30 @@ void pn_target_prepare(pn_stage *stage)
     (void)stage;
 }
 
+/* Plain C, one way for everything, one layout. */
+const char *pn_target_isa(void)
+{
+    return "unknown";
+}
+
+bool pn_target_measure(pn_stage *stage)
+{
+    (void)stage;
+    return true;
+}
+
+void pn_target_settle(pn_stage *stage)
+{
+    (void)stage;
+}
+
+void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to)
+{
+    (void)stage;
+    (void)tell;
+    (void)to;
+}
+
 int64_t pn_tensor_floats(const pn_tensor *t)
 {
     int64_t count = 1;

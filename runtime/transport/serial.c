@@ -61,6 +61,23 @@ static void train(pn_run *run)
     }
 }
 
+static bool go_round(pn_stage *stage, bool (*round)(pn_stage *stage))
+{
+    if (setjmp(stage->escape))
+        return false;
+    while (!round(stage))
+        ;
+    return true;
+}
+
+static bool each(pn_run *run, bool (*round)(pn_stage *stage))
+{
+    for (int i = 0; i < run->program->nstages; i++)
+        if (!go_round(&run->stage[i], round))
+            return false;
+    return true;
+}
+
 /* The verbs never wait: a slot that is not ready contradicts the stage's own list of channels. */
 static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
@@ -82,6 +99,7 @@ const pn_transport pn_transport_serial = {
     .open = slots_open,
     .train = train,
     .close = slots_close,
+    .each = each,
     .room = room,
     .give = slot_give,
     .take = take,

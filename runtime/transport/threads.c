@@ -169,12 +169,56 @@ static void train(pn_run *run)
     watchdog_close(&watchdog);
 }
 
+/* ---- rounds before the run ---- */
+typedef struct {
+    pn_stage *stage;
+    bool (*round)(pn_stage *stage);
+    atomic_int *left; /* stages that have not seen enough */
+    bool enough;
+    pthread_t thread;
+} Rounds;
+
+/* A stage that is ready goes on, so that the others are not alone on the machine. */
+static void *go_round(void *argument)
+{
+    Rounds *rounds = argument;
+    pn_stage *stage = rounds->stage;
+    pn_target_thread();
+    if (setjmp(stage->escape))
+        return NULL;
+    while (!atomic_load(&stage->run->stop) && (!rounds->enough || atomic_load(rounds->left) > 0))
+        if (rounds->round(stage) && !rounds->enough) {
+            rounds->enough = true;
+            atomic_fetch_sub(rounds->left, 1);
+        }
+    return NULL;
+}
+
+static bool each(pn_run *run, bool (*round)(pn_stage *stage))
+{
+    int count = run->program->nstages, started = 0;
+    atomic_int left = count;
+    Rounds *rounds = pn_alloc((int64_t)sizeof *rounds * count);
+    for (; started < count; started++) {
+        rounds[started] = (Rounds){.stage = &run->stage[started], .round = round, .left = &left};
+        int error = pthread_create(&rounds[started].thread, NULL, go_round, &rounds[started]);
+        if (error) {
+            fail_record(run, "cannot start a thread for stage %d: %s", started, strerror(error));
+            break;
+        }
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(rounds[i].thread, NULL);
+    return !atomic_load(&run->stop);
+}
+
 const pn_transport pn_transport_threads = {
     .name = "threads",
     .doc = "a thread a stage, registers in shared memory",
     .open = open_links,
     .train = train,
     .close = slots_close,
+    .each = each,
     .room = room,
     .give = give,
     .take = take,

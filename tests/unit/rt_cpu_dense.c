@@ -3,6 +3,7 @@
  * stage each. */
 #include <pthread.h>
 
+#include "core/algorithms.h"
 #include "rt_cpu_world.h"
 
 /* ---- convolution ---- */
@@ -12,9 +13,37 @@ typedef struct {
     bool bias, relu;
 } conv_case;
 
-static void conv_check(const conv_case *c, bool exact)
+/* Measures, then lets Winograd win wherever the library has it. */
+static int choose_winograd(world *w)
+{
+    int possible = 0;
+    while (!pn_target_measure(&w->stage))
+        ;
+    for (cpu_choice *choice = ((cpu_stage *)w->stage.target)->choices; choice; choice = choice->next) {
+        possible += choice->winograd.main.run != NULL;
+        for (int i = 0; i < CPU_ROUNDS; i++) {
+            assert_true(choice->seconds[PN_DIRECT][i] > 0);
+            assert_true(!choice->winograd.main.run || choice->seconds[PN_WINOGRAD][i] > 0);
+            choice->seconds[PN_DIRECT][i] = 2;
+            choice->seconds[PN_WINOGRAD][i] = 1;
+        }
+    }
+    pn_target_settle(&w->stage);
+    const struct pn_algorithms *all = w->run.algorithms;
+    assert_int_equal(all->count, 3);
+    for (int i = 0; i < all->count; i++)
+        assert_int_equal(all->line[i].choice, all->line[i].possible ? PN_WINOGRAD : PN_DIRECT);
+    return possible;
+}
+
+/* winograd: how many passes must be Winograd's; below 0: whatever the library has; 0: none is asked for. */
+static void conv_check_with(const conv_case *c, bool exact, int winograd)
 {
     world *w = world_new();
+    if (winograd != 0) {
+        w->run.algorithms = pn_alloc(sizeof *w->run.algorithms);
+        w->run.algorithms->measures = true;
+    }
     const int64_t oh = ref_conv_size(c->height, c->kernel, c->stride, c->pad, c->dilation);
     const int64_t ow = ref_conv_size(c->width, c->kernel, c->stride, c->pad, c->dilation);
     const ref_conv r = {c->batch, c->in,     c->height, c->width,  c->out, oh,
@@ -28,6 +57,10 @@ static void conv_check(const conv_case *c, bool exact)
     pn_op *op = pn_conv_init(&w->stage, &(pn_conv_def){"conv", &x, &y, &weight, c->bias ? &bias : NULL, c->groups,
                                                        c->kernel, c->stride, c->pad, c->dilation, c->relu, true});
     world_ready(w);
+    if (winograd != 0) {
+        const int found = choose_winograd(w);
+        assert_true(winograd < 0 || found == winograd);
+    }
 
     const int64_t nx = elements(4, x.dim), ny = elements(4, y.dim), nw = elements(4, weight.dim);
     float *px = numbers(nx, exact, 1), *pw = numbers(nw, exact, 2), *pb = numbers(c->out, exact, 3);
@@ -81,6 +114,23 @@ static const conv_case conv_cases[] = {
     {3, 7, 12, 12, 9, 4, 2, 1, 1, 1, 16, true, false}, {2, 8, 9, 9, 8, 3, 1, 1, 1, 1, 8, true, true},
     {1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, true, false},    {2, 6, 5, 5, 6, 3, 2, 2, 2, 3, 0, false, true},
 };
+
+static void conv_check(const conv_case *c, bool exact)
+{
+    conv_check_with(c, exact, 0);
+}
+
+/* Every case, whatever the library has for it; those that it is made for must have it, where there is any. */
+static void test_winograd(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof conv_cases / sizeof *conv_cases; i++)
+        conv_check_with(&conv_cases[i], false, -1);
+#if DNNL_VERSION_MAJOR == 2
+    if (strncmp(dnn_isa(), "avx512_core", 11) == 0)
+        conv_check_with(&(conv_case){4, 32, 16, 16, 32, 3, 1, 1, 1, 1, 16, true, true}, false, 3);
+#endif
+}
 
 static void test_conv(void **state)
 {
@@ -206,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_linear),
         cmocka_unit_test(test_two_threads),
     };

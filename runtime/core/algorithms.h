@@ -1,0 +1,45 @@
+/* algorithms.h: the choice of an algorithm for each pass of the operations that have one, kept in a file so that a run
+ * repeats: another choice sums in another order. Without --algorithms everything is direct.
+ *
+ * The file is text, times in microseconds of processor time, an op line for each pass, in the order of the program:
+ *
+ *     algorithms 1
+ *     program resnet
+ *     batch 128
+ *     library oneDNN 2.6.3
+ *     isa avx512_core_bf16
+ *     op conv2 backward_data winograd 5400.2 5150.9     name, pass, choice; direct, winograd (-: there is none)
+ *
+ * A file of another program, batch, library or machine is refused, and one that lacks a line or has one too many: what
+ * is wrong is said with the number of the line. Lines may be edited by hand. */
+#ifndef PN_ALGORITHMS_H
+#define PN_ALGORITHMS_H
+
+#include "rt.h"
+
+/* Winograd's results differ from direct ones in the last bits: it must win something. */
+#define ALGORITHMS_GAIN 0.03
+
+typedef struct {
+    const char *op, *pass;
+    pn_algorithm choice;
+    double microseconds[PN_ALGORITHMS];
+    bool possible;
+    int line;     /* of the file */
+    bool claimed; /* by an init */
+} AlgorithmLine;
+
+struct pn_algorithms {
+    const char *path;
+    bool measures; /* there was no file */
+    AlgorithmLine *line;
+    int count, room;
+};
+
+/* Before the inits: reads the file, or finds that it can be written. Ends the program with a message. */
+void algorithms_open(pn_run *run, const char *path);
+void algorithms_check(const pn_run *run); /* after the inits: every line was asked for */
+void algorithms_write(const pn_run *run); /* after the measurement */
+void algorithms_tell(const pn_run *run);  /* one line on stdout */
+
+#endif
