@@ -156,8 +156,9 @@ static void fuse_norm_add(Fusion *f, NodeId id)
     for (int k = 0; k < 2; k++) {
         const NodeId maker = source(f, add->in[k]);
         const Node *norm = &f->node[maker];
-        if (norm->op != f->norm || norm->relu || f->reader[add->in[k]] != id || f->segment[maker] != f->segment[id] ||
-            (f->from->node[norm->in[0]].op && f->reader[norm->in[0]] != maker))
+        const bool only_reader = maker == add->in[k] || f->reader[maker] == add->in[k]; /* or of a dropped shortcut */
+        if (norm->op != f->norm || norm->relu || !only_reader || f->reader[add->in[k]] != id ||
+            f->segment[maker] != f->segment[id] || (f->from->node[norm->in[0]].op && f->reader[norm->in[0]] != maker))
             continue;
         Node *merged = &f->node[id];
         *merged = *norm;
