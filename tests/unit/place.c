@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "lowered.h"
-#include "place.h"
+#include "place_report.h"
 
 enum { MOST_N = 24, MOST_STAGES = 5 };
 
@@ -284,6 +284,45 @@ static void memory_is_bounded_from_below(void **state)
     }
 }
 
+/* What --write makes of a random network, with registers before or without, is canonical and has the registers. */
+static void registers_are_written_back(void **state)
+{
+    (void)state;
+    int statements = 0, settings = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        Arena *arena = arena_new();
+        const char *text = random_net(arena, seed, 12, (int)(seed % 3));
+        Lowered *l = lowered(text);
+        const CostModel model = model_of(l, 0);
+        Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, NULL);
+        for (int nstages = 1; nstages <= 4 && nstages <= p->n; nstages++) {
+            const Placement placed = placing_solve(p, nstages);
+            const SourceFile *file = source_add(l->arena, &l->sources, "again.pnet", text, strlen(text));
+            const Ast *ast = parse(l->arena, l->diags, file);
+            bool by_setting = false;
+            const char *written = place_write(l->arena, l->diags, &l->sources, ast, l->graph, placed.cut, placed.ncuts,
+                                              NULL, 0, &by_setting);
+            if (!written)
+                fail_msg("seed %llu, %d stages: not written", (unsigned long long)seed, nstages);
+            *(by_setting ? &settings : &statements) += 1;
+            Lowered *again = lowered(written);
+            assert_int_equal(again->graph->ncuts, placed.ncuts);
+            for (int i = 0; i < placed.ncuts; i++)
+                assert_int_equal(again->graph->cut[i].before, placed.cut[i].before);
+            assert_string_equal(graph_hash(again->arena, again->graph), graph_hash(l->arena, l->graph));
+            Text formatted = text_new(again->arena);
+            const SourceFile *canonical = source_add(again->arena, &again->sources, "c", written, strlen(written));
+            format(parse(again->arena, again->diags, canonical), &formatted);
+            assert_string_equal(formatted.data, written);
+            arena_free(again->arena);
+        }
+        arena_free(l->arena);
+        arena_free(arena);
+    }
+    print_message("# %d written as statements, %d as a setting\n", statements, settings);
+    assert_true(statements > 20 && settings > 5);
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -331,7 +370,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_numbers_equal_brute_force), cmocka_unit_test(networks_equal_brute_force),
         cmocka_unit_test(loads_are_those_of_the_stages),    cmocka_unit_test(candidates_split_no_fused_node),
-        cmocka_unit_test(memory_is_bounded_from_below),     cmocka_unit_test(a_long_chain_is_placed_in_time),
+        cmocka_unit_test(memory_is_bounded_from_below),     cmocka_unit_test(registers_are_written_back),
+        cmocka_unit_test(a_long_chain_is_placed_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
