@@ -58,7 +58,7 @@ static bool read_line(Arena *arena, char *line, Measurement *m, int room)
     return true;
 }
 
-static const Measurement *read_file(Arena *arena, const char *path, const Plan *plan)
+static Measurement *read_file(Arena *arena, const char *path, const Plan *plan)
 {
     const Pipe *pipe = plan->sched->pipe;
     const int room = pipe->graph->nnodes;
@@ -82,12 +82,12 @@ static const Measurement *read_file(Arena *arena, const char *path, const Plan *
 const Measurement *measure_run(Arena *arena, Diags *diags, const char *folder, const Plan *plan, bool busy, int steps,
                                char **options)
 {
-    enum { SHOWN = 2000 };
+    enum { SHOWN = 2000, COLD = 4 }; /* profile.c leaves the first ones out */
     const char *name = plan->sched->pipe->graph->name, *times = arena_printf(arena, "%s/times", folder);
     VEC(char *) argv = {0};
     char *fixed[] = {arena_printf(arena, "%s/%s", folder, name),
                      arena_printf(arena, "%s", times),
-                     arena_printf(arena, "--steps=%d", steps),
+                     arena_printf(arena, "--steps=%d", steps + COLD),
                      "--eval-every=0",
                      "--quiet",
                      busy ? "--transport=threads" : "--transport=serial"};
@@ -98,10 +98,12 @@ const Measurement *measure_run(Arena *arena, Diags *diags, const char *folder, c
     *vec_push(arena, &argv) = NULL;
     Text said = text_new(arena);
     const int code = run_captured(argv.at, &said, NULL);
-    const Measurement *m = code ? NULL : read_file(arena, times, plan);
+    Measurement *m = code ? NULL : read_file(arena, times, plan);
     remove(times);
-    if (m)
+    if (m) {
+        m->steps -= COLD;
         return m;
+    }
     diag_error(diags, P0713, (Span){0}, "the program for measuring %s ended with exit code %d", name, code);
     if (said.length)
         diag_note(diags, (Span){0}, "the end of what it said:\n%s",
