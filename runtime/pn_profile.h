@@ -45,6 +45,8 @@ static inline int64_t pn_profile_floats(const pn_param *param)
 #define PN_DEF_add                   pn_add_def
 #define PN_DEF_concat                pn_concat_def
 #define PN_DEF_flatten               pn_flatten_def
+#define PN_DEF_lrn                   pn_lrn_def
+#define PN_DEF_shortcut              pn_shortcut_def
 #define PN_DEF_dropout               pn_dropout_def
 #define PN_DEF_softmax_cross_entropy pn_loss_def
 #define PN_DEF_mse                   pn_loss_def
@@ -57,6 +59,8 @@ PN_PROFILED_INIT(pointwise, def->y, 0)
 PN_PROFILED_INIT(add, def->y, 0)
 PN_PROFILED_INIT(concat, def->y, 0)
 PN_PROFILED_INIT(flatten, def->y, 0)
+PN_PROFILED_INIT(lrn, def->y, 0)
+PN_PROFILED_INIT(shortcut, def->y, 0)
 PN_PROFILED_INIT(dropout, def->y, 0)
 PN_PROFILED_INIT(softmax_cross_entropy, NULL, 0)
 PN_PROFILED_INIT(mse, NULL, 0)
@@ -70,6 +74,8 @@ PN_PROFILED_INIT(mse, NULL, 0)
 #define pn_add_init                   pn_profiled_add_init
 #define pn_concat_init                pn_profiled_concat_init
 #define pn_flatten_init               pn_profiled_flatten_init
+#define pn_lrn_init                   pn_profiled_lrn_init
+#define pn_shortcut_init              pn_profiled_shortcut_init
 #define pn_dropout_init               pn_profiled_dropout_init
 #define pn_softmax_cross_entropy_init pn_profiled_softmax_cross_entropy_init
 #define pn_mse_init                   pn_profiled_mse_init
@@ -97,6 +103,10 @@ PN_PROFILED_INIT(mse, NULL, 0)
 #define pn_concat_backward(op, ...)                PN_TIMED(op, pn_concat_backward(op, __VA_ARGS__))
 #define pn_flatten_forward(op, ...)                PN_TIMED(op, pn_flatten_forward(op, __VA_ARGS__))
 #define pn_flatten_backward(op, ...)               PN_TIMED(op, pn_flatten_backward(op, __VA_ARGS__))
+#define pn_lrn_forward(op, ...)                    PN_TIMED(op, pn_lrn_forward(op, __VA_ARGS__))
+#define pn_lrn_backward(op, ...)                   PN_TIMED(op, pn_lrn_backward(op, __VA_ARGS__))
+#define pn_shortcut_forward(op, ...)               PN_TIMED(op, pn_shortcut_forward(op, __VA_ARGS__))
+#define pn_shortcut_backward(op, ...)              PN_TIMED(op, pn_shortcut_backward(op, __VA_ARGS__))
 #define pn_dropout_forward(op, ...)                PN_TIMED(op, pn_dropout_forward(op, __VA_ARGS__))
 #define pn_dropout_backward(op, ...)               PN_TIMED(op, pn_dropout_backward(op, __VA_ARGS__))
 #define pn_softmax_cross_entropy_forward(op, ...)  PN_TIMED(op, pn_softmax_cross_entropy_forward(op, __VA_ARGS__))

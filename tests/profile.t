@@ -11,7 +11,7 @@ network ops(classes = 10) {
     b = a |> conv(4, kernel = 3, pad = 2, dilation = 2, groups = 4, bias = no) |> relu |> maxpool(3, stride = 1, pad = 1)
     c = concat(a + b, a, a) + concat(b, b, b)
     register
-    d = c |> avgpool(2, stride = 1, pad = 1, count_padding = yes) |> sigmoid
+    d = c |> avgpool(2, stride = 1, pad = 1, count_padding = yes) |> sigmoid |> lrn(size = 3) |> shortcut(16, stride = 2)
     e = d |> flatten |> dropout(0.3) |> linear(12) |> batch_norm(momentum = 0.3) |> relu
     loss mse(linear(e + e, classes), label)
 }
@@ -26,6 +26,13 @@ if [ -e "$B/lib/libpn_cpu.a" ]; then
 else
     note "no library for target cpu: its part is not tested"
 fi
+
+# a verb without a stopwatch would be a node without a time
+missing=
+for verb in $(sed -n 's/^[^/]*\(pn_[a-z0-9_]*_\(init\|forward\|backward\|backward_data\|backward_weights\|track\)\)(.*/\1/p' "$ROOT/runtime/pn.h"); do
+    grep -q "^#define $verb\b" "$ROOT/runtime/pn_profile.h" || missing="$missing $verb"
+done
+is "$missing" "" "pn_profile.h has every verb of pn.h"
 
 # measured NAME FILE ARGUMENTS...: profiles, checks with the profile
 measured() {
