@@ -29,9 +29,12 @@ fi
 
 # a verb without a stopwatch would be a node without a time
 missing=
-for verb in $(sed -n 's/^[^/]*\(pn_[a-z0-9_]*_\(init\|forward\|backward\|backward_data\|backward_weights\|track\)\)(.*/\1/p' "$ROOT/runtime/pn.h"); do
+mapfile -t verbs < <(sed -n 's/^[^/]*\(pn_[a-z0-9_]*_\(init\|forward\|backward\|backward_data\|backward_weights\|track\)\)(.*/\1/p' "$ROOT/runtime/pn.h")
+for verb in "${verbs[@]}"; do
     grep -q "^#define $verb\b" "$ROOT/runtime/pn_profile.h" || missing="$missing $verb"
 done
+[ "${#verbs[@]}" -gt 30 ]
+ok $? "pn.h has verbs"
 is "$missing" "" "pn_profile.h has every verb of pn.h"
 
 # measured NAME FILE ARGUMENTS...: profiles, checks with the profile
