@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/interrupt.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/options.h"
 #include "core/report.h"
 #include "core/stage.h"
@@ -203,6 +204,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     int code = options_parse(&options, program, argc, argv);
     if (code >= 0)
         return code;
+    memory_advise_static();
     pn_run *run = pn_alloc((int64_t)sizeof *run);
     run->program = program;
     run->stage = pn_alloc((int64_t)sizeof *run->stage * program->nstages);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "rt.h"
+#include "core/memory.h"
 
 enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 
@@ -29,6 +29,22 @@ static void remember(void *memory)
     blocks = block;
     pthread_mutex_unlock(&blocks_lock);
 }
+
+/* Static arrays are nearly all of a program's memory; linkers of ELF programs say where those without initial values
+ * begin and end. */
+#if defined __linux__
+extern char __bss_start[] __attribute__((weak)), _end[] __attribute__((weak));
+
+void memory_advise_static(void)
+{
+    const uintptr_t first = ((uintptr_t)__bss_start + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    const uintptr_t last = (uintptr_t)_end / HUGE_PAGE * HUGE_PAGE;
+    if (first < last)
+        (void)madvise((void *)first, last - first, MADV_HUGEPAGE);
+}
+#else
+void memory_advise_static(void) {}
+#endif
 
 void *pn_alloc(int64_t bytes)
 {
