@@ -1,9 +1,10 @@
 """common: what the commands of bench/ share: options, building and running programs, runs that can be stopped and
 continued, and result files. Python's standard library only; imported by the commands beside it, no command itself.
 
-A command keeps what it has in build/bench/COMMAND/: a folder for each run (its program, metrics, checkpoint),
-finished.json with the figures of runs that ended, results.json with all figures of the last table, and table.txt.
-A run that was stopped (Ctrl-C, or a lost machine) goes on from its last checkpoint when the command is given again.
+A command keeps what it has in build/bench/COMMAND/ ($PNETC_BENCH/COMMAND/ if that is set): a folder for each run (its
+program, metrics, checkpoint), finished.json with the figures of runs that ended, results.json with all figures of the last
+table, and table.txt. A run that was stopped (Ctrl-C, or a lost machine) goes on from its last checkpoint when the command is
+given again.
 """
 import argparse
 import datetime
@@ -22,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
 PNETC = os.path.join(BUILD, "pnetc")
 COMMAND = os.path.basename(sys.argv[0])
-FOLDER = os.path.join(BUILD, "bench", COMMAND)
+FOLDER = os.path.join(os.environ.get("PNETC_BENCH") or os.path.join(BUILD, "bench"), COMMAND)
 
 
 def fail(text):

@@ -86,6 +86,7 @@ for words in alexnet vgg16 resnet "resnet -D depth=362" cifar_quick lenet5; do
 done
 
 # ---- a few steps ----
+export CFLAGS=-O1 # of the programs: all work is in the library
 data=$WORK/cifar
 mkdir "$data"
 python3 - "$data" <<'PY'

@@ -1,0 +1,80 @@
+#!/bin/bash
+# bench.t: the commands of bench/ say what they are and refuse what they do not know; on a little random data a table is made,
+# written, kept, stopped and continued.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/tap.sh"
+cd "$WORK" || exit 1
+export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
+for name in lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness; do
+    help=$("$ROOT/bench/$name" --help 2>&1)
+    is $? 0 "$name --help"
+    like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
+    "$ROOT/bench/$name" --unknown >/dev/null 2>&1
+    is $? 2 "$name refuses unknown options"
+    grep -q "^| \`bench/$name" "$ROOT/bench/README.md"
+    ok $? "README has $name"
+done
+
+mkdir cifar
+python3 - cifar <<'PY'
+import random, sys
+source = random.Random(7)
+for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+    with open(f"{sys.argv[1]}/{name}.bin", "wb") as file:
+        for _ in range(28):
+            file.write(bytes([source.randrange(10)]) + source.randbytes(3072))
+PY
+# value FILE KEY
+value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
+table() { "$ROOT/bench/paper_accuracy" --data cifar --only sequential,stale_7 --json out.json "$@" 2>&1; }
+out=$(table --steps 3)
+is $? 0 "paper_accuracy: a table of two rows"
+like "$out" '^stale_7 +\(7\) +2 +4 +2 +5\.37 ' "paper_accuracy: the row of ppv(7)"
+is "$(value out.json stale_7_staleness) $(value out.json stale_7_predicted_staleness) $(value out.json steps)" "2 2 3" \
+    "paper_accuracy: --json"
+for key in commit library compiler processor cores memory date; do
+    value kept/paper_accuracy/results.json $key >/dev/null 2>&1
+    ok $? "paper_accuracy: results.json has $key"
+done
+is "$(table --steps 3 | grep -c 'kept (--fresh')" 2 "paper_accuracy: finished runs are kept"
+
+# Stopped as Ctrl-C in a terminal does, with all its group, once a step is done; then it goes on.
+export PNETC_BENCH=$WORK/stopped
+run=$PNETC_BENCH/paper_accuracy/runs/resnet20_sequential_seed1
+# stop LOG: starts the table, interrupts it once its first run has a line of metrics; its status
+stop() {
+    rm -f "$run/metrics.jsonl"
+    set -m
+    "$ROOT/bench/paper_accuracy" --data cifar --only sequential --steps 60 --verbose >"$1" 2>&1 &
+    local job=$!
+    set +m
+    for _ in $(seq 600); do
+        ! grep -qs '"loss"' "$run/metrics.jsonl" || break
+        sleep 0.1
+    done
+    kill -INT -- -$job
+    wait $job
+}
+stop stopped.log
+is $? 130 "paper_accuracy: Ctrl-C ends it with 130"
+like "$(cat stopped.log)" 'stopped; the same command goes on from here' "paper_accuracy: and says so"
+step=$(head -c 1000 "$run/checkpoint.safetensors" | grep -ao '"step":"[0-9]*"' | tr -dc 0-9)
+like "$step" '^[1-9][0-9]*$' "paper_accuracy: there is a checkpoint"
+stop again.log
+like "$(cat again.log)" "goes on after step $step\$" "paper_accuracy: the same command goes on from it"
+
+export PNETC_BENCH=$WORK/kept
+out=$("$ROOT/bench/paper_memory" --only lenet5 --json memory.json 2>&1)
+is $? 0 "paper_memory: LeNet-5; planned bytes are the program's"
+is "$(value memory.json lenet5_stale_static_bytes)" "$(value memory.json lenet5_stale_static_in_program)" "paper_memory: --json"
+like "$out" '^lenet5 +sequential ' "paper_memory: its table"
+out=$("$ROOT/bench/paper_speedup" --only 20 --steps 3 --rounds 1 --json speed.json 2>&1)
+is $? 0 "paper_speedup: ResNet-20"
+python3 - <<'PY'
+import json
+f = json.load(open("speed.json"))
+assert f["resnet20_two_workers_images_per_second"] > 0 and 0.1 < f["resnet20_speedup"] < 4
+assert all(0 < f[f"resnet20_{key}"] <= limit for key, limit in (("balance", 1), ("no_wait", 1), ("together", 4)))
+PY
+ok $? "paper_speedup: its factors"
+done_testing
