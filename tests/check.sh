@@ -30,6 +30,10 @@ for cc in gcc clang; do
     make -s B="$B/check-$cc" CC=$cc all units
     result $? "warnings: none with $cc -Werror"
 done
+for entry in tests/fuzz/fuzz_*.c; do
+    clang -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -fsyntax-only -iquote compiler -iquote runtime "$entry"
+    result $? "warnings: none in $entry"
+done
 
 mandoc -T lint -W warning compiler/man/pnetc.1 grammar/pnet.5
 result $? "manual pages: mandoc"

@@ -1,6 +1,7 @@
 /* fuzz_check.c: libFuzzer entry: any text through every pass of `pnetc check`. Bounded by the compiler's own limits. */
 #include <stdlib.h>
 
+#include "place.h"
 #include "plan.h"
 #include "report.h"
 
@@ -17,6 +18,15 @@ static void check(Arena *arena, Diags *diags, Sources *sources, const char *text
     if (!written)
         return;
     graph_check(written);
+    CostModel model = {.hardware = hardware_find(arena, diags, sources, &settings, NULL),
+                       .target = target_table[0],
+                       .states = optimizer_states(&settings.train.optimizer)};
+    if (!model.hardware)
+        return;
+    if (settings.pipeline.automatic.wanted)
+        written = place_registers(arena, diags, written, &settings, &model);
+    if (!written)
+        return;
     const Graph *graph = fuse(arena, written);
     graph_check(graph);
     const Backward *back = backward(arena, graph);
@@ -33,9 +43,10 @@ static void check(Arena *arena, Diags *diags, Sources *sources, const char *text
     if (!plan)
         return;
     plan_check(plan);
+    const Balance *balance = balance_judge(arena, plan, predict(arena, sched, &model), written, true);
     Text out = text_new(arena);
-    report_check(plan, &out);
-    report_check_json(plan, &out);
+    report_check(balance, written, &out);
+    report_check_json(balance, written, &out);
     plan_dump(plan, &out);
 }
 
