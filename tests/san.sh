@@ -37,7 +37,8 @@ build/tsan/tests/rt_transport >/dev/null
 build/tsan/tests/rt_loader >/dev/null
 for schedule in stale stale_1f1b pipedream 'hybrid(stale, steps = 4, then = sequential)'; do
     build build/tsan "$thread" tests/nets/branches.pnet --set "pipeline.schedule=$schedule"
-    "$program" --steps 8 --eval-every 3 --prefetch 2 --quiet --checkpoint "$work/c.safetensors" --checkpoint-every 1 >/dev/null
+    "$program" --steps 8 --eval-every 3 --prefetch 2 --quiet --checkpoint "$work/c.safetensors" --checkpoint-every 1 \
+        --algorithms "$work/algorithms.txt" >/dev/null
     "$program" --steps 12 --quiet --resume "$work/c.safetensors" >/dev/null
 done
 echo "san: clean"

@@ -1,7 +1,8 @@
 /* algorithms.h: the choice of an algorithm for each pass of the operations that have one, kept in a file so that a run
  * repeats: another choice sums in another order. Without --algorithms everything is direct.
  *
- * The file is text, times in microseconds of processor time, an op line for each pass, in the order of the program:
+ * The file is text, times in microseconds of processor time, an op line for each pass, in the order of the program
+ * (passes of the same shapes in a stage are measured once and chosen alike):
  *
  *     algorithms 1
  *     program resnet

@@ -223,8 +223,12 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_loader_open(run, options.prefetch);
 
     pn_target_thread();
-    if (options.algorithms)
+    if (options.algorithms) {
         algorithms_open(run, options.algorithms);
+        if (run->algorithms->measures && !options.quiet)
+            printf("measuring algorithms\n");
+        fflush(stdout);
+    }
     if (!init_stages(run) || (options.algorithms && !settle_algorithms(run)))
         return failed(run);
     if (options.algorithms && !options.quiet)

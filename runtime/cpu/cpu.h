@@ -111,13 +111,14 @@ void cpu_transfer_init(cpu_call *call, pn_stage *stage, const char *name, const 
 void cpu_transfer(const cpu_call *call, const float *from, float *to);
 
 /* ---- choose.c: passes with two algorithms ---- */
-enum { CPU_ROUNDS = 5 };
+enum { CPU_ROUNDS = 9 };
 struct cpu_choice {
     const char *op, *pass;
     cpu_call *call;    /* the op's: direct until it is settled */
     cpu_call winograd; /* main.run NULL: there is none */
     int rounds;        /* done, the first of them unmeasured */
     double seconds[PN_ALGORITHMS][CPU_ROUNDS];
+    const cpu_choice *twin; /* the same pass on the same shapes: measured once, chosen alike; NULL: none before it */
     cpu_choice *next;
 };
 /* A choice to be measured for `call`; its winograd is to be opened by the caller if there is one. */
