@@ -125,7 +125,7 @@ void pn_target_prepare(pn_stage *stage)
         return;
     dnnl_engine_t engine = cpu_open(stage)->engine;
     for (cpu_call *call = cpu_open(stage)->calls; call; call = call->next) {
-        char *pad = (char *)stage->scratch + call->copies;
+        char *pad = stage->scratch ? (char *)stage->scratch + call->copies : NULL;
         bind_scratchpad(&call->main, engine, pad);
         for (int i = 0; i < call->nports; i++) {
             cpu_port *port = &call->port[i];

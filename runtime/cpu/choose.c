@@ -129,10 +129,14 @@ static void settle(cpu_choice *choice)
         median[i] = sorted[CPU_ROUNDS / 2];
     }
     if (pn_algorithm_measured(choice->call->stage, choice->op, choice->pass, possible, median) == PN_WINOGRAD) {
-        cpu_call *const next = choice->call->next;
+        const cpu_call direct = *choice->call; /* its descriptors stay: layouts are theirs */
         *choice->call = choice->winograd;
-        choice->call->next = next;
+        choice->call->next = direct.next;
+        cpu_call *const next = choice->winograd.next;
+        choice->winograd = direct;
+        choice->winograd.next = next;
     }
+    choice->winograd.nports = 0; /* the one that lost is never run */
 }
 
 void pn_target_settle(pn_stage *stage)

@@ -127,6 +127,10 @@ static void open_pass(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass
     dnnl_primitive_desc_t winograd = op->stage->run->algorithms ? create_winograd(op, s, pass, hint) : NULL;
     const pn_algorithm chosen = pn_algorithm_of(op->stage, op->name, name, winograd != NULL);
     open_call(call, op, s, pass, chosen == PN_WINOGRAD ? winograd : direct);
+    if (chosen == PN_DIRECT && winograd)
+        dnn_need(dnnl_primitive_desc_destroy(winograd), "descriptor");
+    if (chosen == PN_WINOGRAD && pass != DNN_FORWARD) /* layouts are the forward's */
+        dnn_need(dnnl_primitive_desc_destroy(direct), "descriptor");
     if (chosen == PN_ALGORITHMS) {
         cpu_choice *choice = cpu_choice_new(call, name);
         if (winograd)
@@ -143,6 +147,7 @@ pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
     const pn_layout *x = cpu_layout(stage, d->x);
 
     dnnl_primitive_desc_t forward = pick(&s, DNN_FORWARD, x->stored, s.any_y, NULL, "forward");
+    op->chose = forward;
     const pn_layout *y = cpu_choose(stage, d->y, dnn_wants(forward, dnnl_query_dst_md));
     const pn_layout *w =
         cpu_choose_param(stage, d->w, s.weight_rank, s.weight_dim, dnn_wants(forward, dnnl_query_weights_md));

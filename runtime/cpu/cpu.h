@@ -146,9 +146,10 @@ struct pn_op {
         pn_dropout_def dropout;
         pn_loss_def loss;
     } def;
-    int64_t floats; /* stored, of y */
-    int lanes;      /* batch_norm, shortcut: channels of a block; 0: plain */
-    maxpool16 own;  /* planes 0: the library's pooling */
+    int64_t floats;              /* stored, of y */
+    int lanes;                   /* batch_norm, shortcut: channels of a block; 0: plain */
+    maxpool16 own;               /* planes 0: the library's pooling */
+    dnnl_primitive_desc_t chose; /* conv: the descriptor whose layouts y and the weights have */
     cpu_bank x, y, w, b, argmax;
     cpu_call forward, test, backward_data, backward_weights;
     cpu_bank *part; /* concat: each input, and its place in y */
