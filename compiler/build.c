@@ -34,7 +34,8 @@ Runtime runtime_find(Arena *arena, const char *self)
     const char *file = self_file(arena, self);
     const char *slash = strrchr(file, '/');
     const char *folder = slash ? arena_text(arena, file, (size_t)(slash - file)) : ".";
-    Runtime runtime = {arena_printf(arena, "%s/../include/pnetc", folder), arena_printf(arena, "%s/../lib/pnetc", folder)};
+    Runtime runtime = {arena_printf(arena, "%s/../include/pnetc", folder),
+                       arena_printf(arena, "%s/../lib/pnetc", folder)};
 
     /* In a source tree the executable is in build/, or in a build folder of its own below it. */
     const char *above = folder;

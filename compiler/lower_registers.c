@@ -155,7 +155,8 @@ static void place_by_setting(Lower *l, const NodeId *to, Cuts *cuts)
         lower_auto(l, expr, to);
     } else if (!lower_places(l, expr, to, cuts)) {
         static const char *const ways[] = {"ppv", "after", "auto", "none"};
-        FAIL(l, NULL, P0523, expr->span, "registers are placed by ppv(...), after(...) or auto(...), or there are none");
+        FAIL(l, NULL, P0523, expr->span,
+             "registers are placed by ppv(...), after(...) or auto(...), or there are none");
         const char *near =
             expr->kind == EXPR_NAME || expr->kind == EXPR_CALL ? nearest(expr->text, ways, COUNT(ways)) : NULL;
         diag_hint(l->diags, "%s",

@@ -40,12 +40,12 @@ typedef struct {
 /* registers = auto(...): the compiler places them (place.h). Cuts stand before nodes of the graph as written. */
 typedef struct {
     bool wanted;
-    int stages;  /* exactly so many; 0: not stated */
-    int workers; /* at most so many; 0: not stated */
-    double max_stale; /* < 0: no limit */
-    int64_t memory;   /* bytes of a stage; 0: no limit */
-    bool least_memory; /* minimize = memory */
-    bool limited;      /* registers stand only at `allow` */
+    int stages;                /* exactly so many; 0: not stated */
+    int workers;               /* at most so many; 0: not stated */
+    double max_stale;          /* < 0: no limit */
+    int64_t memory;            /* bytes of a stage; 0: no limit */
+    bool least_memory;         /* minimize = memory */
+    bool limited;              /* registers stand only at `allow` */
     Cut *allow, *forbid, *pin; /* ascending */
     int nallow, nforbid, npin;
     Span span, count_span, max_stale_span, memory_span;
@@ -54,7 +54,7 @@ typedef struct {
 typedef struct {
     PhaseChoice phase[4];
     int nphases;
-    double balance; /* warn when the slowest stage exceeds the mean by more than this factor */
+    double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */
     int64_t memory;   /* warn when a stage needs more bytes; 0: no limit */
     AutoRegisters automatic;

@@ -26,8 +26,8 @@ for stage in range(stages):
     for w in waits:
         if not any(s["ts"] <= w["ts"] + slack and w["ts"] + w["dur"] <= s["ts"] + s["dur"] + slack for s in done):
             bad.append(f"stage {stage}: {w} is outside of all steps")
-    for e in mine: # two clocks: they may differ by their grain
-        if not 0 <= e["args"]["on a core us"] <= e["dur"] + 20: bad.append(f"stage {stage}: {e} had a core for longer")
+    for e in mine: # two clocks, and a machine may sell one core twice: only nonsense is refused
+        if not 0 <= e["args"]["on a core us"] <= 2 * e["dur"] + 10000: bad.append(f"stage {stage}: {e} had a core for longer")
     for kind in letter:
         numbers = sorted(e["args"]["minibatch"] for e in done if e["name"] == kind)
         if numbers != list(range(steps)): bad.append(f"stage {stage}: {kind} of {numbers}")
