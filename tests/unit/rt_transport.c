@@ -246,6 +246,59 @@ static void deadlock_is_told(void **state)
     assert_non_null(strstr(world.run.error, "stage 0 waits for room for minibatch 3 of y0 to stage 1"));
 }
 
+/* ---- rounds before the run ---- */
+static atomic_int rounds[STAGES], ready;
+static int bad_stage;
+static bool together; /* the last stage needs as long as it takes until stage 0 goes on though it has enough */
+
+/* Stage s has seen enough after 3 (s + 1) rounds. */
+static bool count_round(pn_stage *stage)
+{
+    const int wanted = 3 * (stage->index + 1), round = atomic_fetch_add(&rounds[stage->index], 1) + 1;
+    const struct timespec a_while = {0, 1000000};
+    nanosleep(&a_while, NULL);
+    if (stage->index == bad_stage && round == 2)
+        pn_fail(stage, "round %d is bad", round);
+    if (round == wanted)
+        atomic_fetch_add(&ready, 1);
+    if (together && stage->index == STAGES - 1 && atomic_load(&rounds[0]) <= 3)
+        return round > 10000;
+    return round >= wanted;
+}
+
+static bool go_rounds(World *world, const char *by, int bad)
+{
+    memset(world, 0, sizeof *world);
+    world->run = (pn_run){.program = &toy_program, .stage = world->stage, .transport = transport(by)};
+    for (int s = 0; s < STAGES; s++) {
+        world->stage[s] = (pn_stage){.run = &world->run, .index = s};
+        atomic_store(&rounds[s], 0);
+    }
+    atomic_store(&ready, 0);
+    bad_stage = bad;
+    together = strcmp(by, "threads") == 0;
+    return world->run.transport->each(&world->run, count_round);
+}
+
+static void rounds_until_all_have_enough(void **state)
+{
+    (void)state;
+    World world;
+    toy_set(sequential, false, 1);
+    assert_true(go_rounds(&world, "serial", -1));
+    for (int s = 0; s < STAGES; s++)
+        assert_int_equal(atomic_load(&rounds[s]), 3 * (s + 1));
+    assert_true(go_rounds(&world, "threads", -1));
+    assert_int_equal(atomic_load(&ready), STAGES);
+    for (int s = 0; s < STAGES; s++)
+        assert_true(atomic_load(&rounds[s]) >= 3 * (s + 1));
+    assert_true(atomic_load(&rounds[0]) > 3); /* goes on while stage 2 needs more */
+    for (int by = 0; by < 2; by++) {
+        assert_false(go_rounds(&world, by ? "threads" : "serial", 1));
+        assert_string_equal(world.run.error, "stage 1: round 2 is bad");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +311,7 @@ int main(void)
         cmocka_unit_test(wrong_minibatch_in_a_slot_is_caught),
         cmocka_unit_test(failing_stage_stops_all),
         cmocka_unit_test(deadlock_is_told),
+        cmocka_unit_test(rounds_until_all_have_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
