@@ -57,7 +57,7 @@ void progress_interval(pn_log *log, const Interval *interval);
 void progress_draw(pn_log *log, const Interval *interval); /* the bar on a terminal */
 void progress_test(pn_log *log, const TestResult *result);
 void progress_clear(pn_log *log);     /* before another line is printed */
-void progress_data_wait(pn_log *log); /* a line, when stages spent over 1 % of the run on data that were not ready */
+void progress_data_wait(pn_log *log); /* a line, when stages spent over 5 % of the run on data that were not ready */
 void progress_last_line(pn_log *log);
 
 /* metrics.c */

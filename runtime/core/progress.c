@@ -162,7 +162,7 @@ void progress_data_wait(pn_log *log)
         if (run->stage[i].data_seconds > run->stage[most].data_seconds)
             most = i;
     double part = run->stage[most].data_seconds / (log_clock() - log->begun);
-    if (!log->quiet && part > 0.01)
+    if (!log->quiet && part > 0.05)
         printf("stage %d spent %.1f %% of the run on training data that were not ready (--prefetch N reads ahead)\n",
                most, 100 * part);
 }
