@@ -24,27 +24,6 @@ static void escaped(Text *out, const char *text)
     }
 }
 
-static void init_text(Text *out, const Init *init)
-{
-    switch (init->kind) {
-    case INIT_HE:
-        text_printf(out, "he");
-        break;
-    case INIT_XAVIER:
-        text_printf(out, "xavier");
-        break;
-    case INIT_GAUSSIAN:
-        text_printf(out, "gaussian(%g, %g)", init->a, init->b);
-        break;
-    case INIT_UNIFORM:
-        text_printf(out, "uniform(%g, %g)", init->a, init->b);
-        break;
-    case INIT_CONSTANT:
-        text_printf(out, "constant(%g)", init->a);
-        break;
-    }
-}
-
 /* "conv(16, kernel = 5)": as the user wrote it. */
 static void call_text(Text *out, const Node *node)
 {
@@ -58,20 +37,7 @@ static void call_text(Text *out, const Node *node)
         text_printf(out, "%s", shown++ ? ", " : "(");
         if (i > 0 || !def->required)
             text_printf(out, "%s = ", def->name);
-        switch (def->kind) {
-        case ATTR_INT:
-            text_printf(out, "%lld", (Int)attr->i);
-            break;
-        case ATTR_REAL:
-            text_printf(out, "%g", attr->f);
-            break;
-        case ATTR_BOOL:
-            text_printf(out, "%s", attr->i ? "yes" : "no");
-            break;
-        case ATTR_INIT:
-            init_text(out, &attr->init);
-            break;
-        }
+        attr_print(out, def->kind, attr);
     }
     text_printf(out, "%s", shown ? ")" : "");
 }

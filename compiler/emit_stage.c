@@ -106,7 +106,7 @@ static void transient_area(Emit *e, Text *out)
     text_printf(out, "    T = %lld\n};\nstatic PN_BUFFER float t[T];\n", (Int)(bytes / (Int)sizeof(float)));
 }
 
-static const char *init_text(Emit *e, const Init *init)
+static const char *init_fields(Emit *e, const Init *init)
 {
     static const char *const kind[] = {[INIT_HE] = "PN_HE",
                                        [INIT_XAVIER] = "PN_XAVIER",
@@ -137,9 +137,9 @@ static void param_row(Emit *e, Text *out, int index)
     text_printf(out, "}, .offset = %s, .room = %lld,\n        ", e->offset_name[index],
                 (Int)e->plan->param[index].room);
     if (param->running)
-        text_printf(out, ".init = %s, .running = true},\n", init_text(e, &param->init));
+        text_printf(out, ".init = %s, .running = true},\n", init_fields(e, &param->init));
     else
-        text_printf(out, ".init = %s, .fan_in = %lld, .fan_out = %lld},\n", init_text(e, &param->init),
+        text_printf(out, ".init = %s, .fan_in = %lld, .fan_out = %lld},\n", init_fields(e, &param->init),
                     (Int)param->fan_in, (Int)param->fan_out);
 }
 

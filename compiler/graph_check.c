@@ -79,47 +79,13 @@ static const char *param_dims(Arena *arena, const Param *param)
     return text.data;
 }
 
-static void dump_init(Text *out, const Init *init)
-{
-    switch (init->kind) {
-    case INIT_HE:
-        text_printf(out, "he");
-        break;
-    case INIT_XAVIER:
-        text_printf(out, "xavier");
-        break;
-    case INIT_GAUSSIAN:
-        text_printf(out, "gaussian(std = %g, mean = %g)", init->b, init->a);
-        break;
-    case INIT_UNIFORM:
-        text_printf(out, "uniform(%g, %g)", init->a, init->b);
-        break;
-    case INIT_CONSTANT:
-        text_printf(out, "constant(%g)", init->a);
-        break;
-    }
-}
-
 static void dump_attrs(Text *out, const Node *node)
 {
     for (int i = 0; i < node->op->nattrs; i++) {
         const AttrDef *def = &node->op->attr[i];
         const Attr *attr = &node->attr[i];
         text_printf(out, ", %s = ", def->name);
-        switch (def->kind) {
-        case ATTR_INT:
-            text_printf(out, "%lld", (long long)attr->i);
-            break;
-        case ATTR_REAL:
-            text_printf(out, "%g", attr->f);
-            break;
-        case ATTR_BOOL:
-            text_printf(out, "%s", attr->i ? "true" : "false");
-            break;
-        case ATTR_INIT:
-            dump_init(out, &attr->init);
-            break;
-        }
+        attr_print(out, def->kind, attr);
     }
 }
 
@@ -151,7 +117,7 @@ static void dump_node(const Graph *graph, NodeId id, Text *out)
     for (int i = 0; i < n->nparams; i++) {
         const Param *p = &graph->param[n->param[i]];
         text_printf(out, "      %s %s ", p->name, param_dims(out->arena, p));
-        dump_init(out, &p->init);
+        init_print(out, &p->init);
         text_printf(out, " fan %lld/%lld\n", (long long)p->fan_in, (long long)p->fan_out);
     }
 }

@@ -197,3 +197,42 @@ void op_list(Text *out)
     for (int i = 0; i < op_count; i++)
         list_one(out, op_table[i]);
 }
+
+void init_print(Text *out, const Init *init)
+{
+    switch (init->kind) {
+    case INIT_HE:
+        text_printf(out, "he");
+        break;
+    case INIT_XAVIER:
+        text_printf(out, "xavier");
+        break;
+    case INIT_GAUSSIAN:
+        text_printf(out, "gaussian(std = %g, mean = %g)", init->b, init->a);
+        break;
+    case INIT_UNIFORM:
+        text_printf(out, "uniform(%g, %g)", init->a, init->b);
+        break;
+    case INIT_CONSTANT:
+        text_printf(out, "constant(%g)", init->a);
+        break;
+    }
+}
+
+void attr_print(Text *out, AttrKind kind, const Attr *attr)
+{
+    switch (kind) {
+    case ATTR_INT:
+        text_printf(out, "%lld", (long long)attr->i);
+        break;
+    case ATTR_REAL:
+        text_printf(out, "%g", attr->f);
+        break;
+    case ATTR_BOOL:
+        text_printf(out, "%s", attr->i ? "true" : "false");
+        break;
+    case ATTR_INIT:
+        init_print(out, &attr->init);
+        break;
+    }
+}
