@@ -118,11 +118,8 @@ int64_t attr_int(const Node *node, const char *name);       /* ICE on unknown na
 double attr_real(const Node *node, const char *name);
 Init attr_init(const Node *node, const char *name);
 void init_print(Text *out, const Init *init);                /* as the language writes it */
-void attr_print(Text *out, AttrKind kind, const Attr *attr); /* as the language writes it: "5", "yes", "he" */
+void attr_print(Text *out, AttrKind kind, const Attr *attr); /* as the language writes it: "5", "true", "he" */
 void op_list(Text *out); /* pnetc list ops: a table of name, inputs, attributes with defaults, doc */
-
-/* Unary pointwise ops are one line: the expression is evaluator, C and CUDA text at once. */
-typedef float PointwiseFn(float x);
 
 /* eval.c: the graph interpreter over op->eval: the numerical oracle.
  * Values and gradients of all nodes of one minibatch; arrays owned by the Eval. */
