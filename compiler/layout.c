@@ -2,8 +2,8 @@
  *
  *   newlines    stay only where they end a statement: none inside ( ) and [ ], none in front of |>, none that repeat
  *   brackets    an opening one without a partner is reported once, at its place, and closed where its line ends; a
- * closing one without a partner is reported and left out braces      a word that opens an item in the first column
- * closes every brace before it; a header without { gets one
+ *               closing one without a partner is reported and left out
+ *   braces      a word that opens an item in the first column closes every brace before it; a header without { gets one
  *
  * so one forgotten bracket is one message, and pnet.y never sees an unbalanced text. Linear in the text. */
 #include "parser.h"
