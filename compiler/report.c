@@ -157,9 +157,10 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
 {
     const Prediction *p = b->prediction;
     Arena *arena = out->arena;
-    text_printf(out, "step         %s with %d worker%s, %.4g images/s; one worker alone %s, %.4g images/s\n",
-                human_seconds(arena, p->step), p->workers, p->workers == 1 ? "" : "s", (double)batch / p->step,
-                human_seconds(arena, p->one_worker), (double)batch / p->one_worker);
+    text_printf(out, "step         %s with %d worker%s, %s images/s; one worker alone %s, %s images/s\n",
+                human_seconds(arena, p->step), p->workers, p->workers == 1 ? "" : "s",
+                human_count(arena, (double)batch / p->step), human_seconds(arena, p->one_worker),
+                human_count(arena, (double)batch / p->one_worker));
     if (p->nstages == 1)
         return;
     text_printf(out, "speed-up     %.2f x one worker, efficiency %.0f %%; workers wait %.0f %% of the time\n",
