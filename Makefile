@@ -25,7 +25,7 @@ COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
 RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
 PACKAGES := gcc clang make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
-            clang-format shellcheck mandoc
+            clang-format shellcheck mandoc procps
 # Optional, for pictures: `make deps PICTURES=` leaves them out.
 PICTURES  ?= graphviz gnuplot-nox
 
@@ -51,6 +51,7 @@ endif
 
 .PHONY: all deps run test check san fuzz bench bless install uninstall clean help units
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 all: $(B)/pnetc $(libraries)
 
