@@ -24,7 +24,7 @@ BASE      := $(STANDARD) $(INCLUDE) $(OPTIMISE) -ffp-contract=off -pthread $(CFL
 COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
 RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
-PACKAGES := gcc clang make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
+PACKAGES := git gcc clang make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc procps
 # Optional, for pictures: `make deps PICTURES=` leaves them out.
 PICTURES  ?= graphviz gnuplot-nox

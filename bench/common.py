@@ -280,7 +280,9 @@ def first_line(words):
 
 
 def commit():
-    """Of the repository; + behind it when files differ from that commit."""
+    """Of the repository; + behind it when files differ from that commit; "unknown" outside of one or without git."""
+    if not shutil.which("git") or not os.path.exists(os.path.join(ROOT, ".git")):
+        return "unknown"
     name = first_line(["git", "rev-parse", "--short=12", "HEAD"])
     changed = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], cwd=ROOT, text=True, capture_output=True,
                              check=False).stdout

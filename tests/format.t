@@ -18,7 +18,7 @@ done
 
 tree() { sed 's/^use /#use /' "$1" >"$WORK/tree.pnet" && "$PNETC" check --dump=ast "$WORK/tree.pnet" 2>/dev/null; }
 count=0
-for file in $(git ls-files '*.pnet'); do
+while read -r file; do
     "$PNETC" fmt "$file" >"$WORK/once.pnet" 2>/dev/null || continue
     count=$((count + 1))
     "$PNETC" fmt "$WORK/once.pnet" >"$WORK/twice.pnet" 2>"$WORK/err"
@@ -27,7 +27,7 @@ for file in $(git ls-files '*.pnet'); do
         [ "$(grep -c '#' "$file")" -le "$(grep -o '#' "$WORK/once.pnet" | wc -l)" ]
     ok $? "$file: formats to itself, same tree"
     sed 's/^/# /' "$WORK/diff"
-done
+done < <(find examples tests -name '*.pnet' | sort)
 [ "$count" -gt 50 ]
 ok $? "right files were found ($count)"
 

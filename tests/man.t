@@ -4,7 +4,7 @@
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
-plain() { mandoc -T utf8 -O width=200 "$1" 2>/dev/null | col -b | sed 's/‐/-/g'; }
+plain() { mandoc -T utf8 -O width=200 "$1" 2>/dev/null | sed $'s/.\b//g; s/‐/-/g'; }
 command -v mandoc >/dev/null || skip_all "mandoc is not installed"
 plain "$ROOT/compiler/man/pnetc.1" >pnetc.1
 plain "$ROOT/grammar/pnet.5" >pnet.5
