@@ -24,7 +24,7 @@ BASE      := $(STANDARD) $(INCLUDE) $(OPTIMISE) -ffp-contract=off -pthread $(CFL
 COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
 RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
-PACKAGES := git gcc clang make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
+PACKAGES := git gcc clang libclang-rt-dev make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc procps
 # Optional, for pictures: `make deps PICTURES=` leaves them out.
 PICTURES  ?= graphviz gnuplot-nox
@@ -99,7 +99,7 @@ $(B)/obj/tests/%.o: tests/%.c
 	$(Q)mkdir -p $(@D) && $(CC) $(BASE) -Itests $(WARN) -MMD -MP -c -o $@ $<
 $(B)/tests/rt_cpu%: $(B)/obj/tests/unit/rt_cpu%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_cpu.a
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -fopenmp -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ldnnl -ljansson -lz -lm
+	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ldnnl -lgomp -ljansson -lz -lm
 $(B)/tests/rt_%: $(B)/obj/tests/unit/rt_%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ljansson -lz -lm
