@@ -71,34 +71,34 @@ static const char *shell_word(Arena *arena, const char *path)
     return word.data;
 }
 
-void flags_print(const char *self, const char *what, FILE *out)
+bool flags_print(const char *self, const char *what, FILE *out)
 {
     Arena *arena = arena_new();
     const Runtime runtime = runtime_find(arena, self);
+    const TargetDef *target = target_find(what);
+    bool found = false;
     if (!strcmp(what, "cflags")) {
-        if (is_there(arena_printf(arena, "%s/pn.h", runtime.include)))
+        found = is_there(arena_printf(arena, "%s/pn.h", runtime.include));
+        if (found)
             fprintf(out, "-I%s\n", shell_word(arena, runtime.include));
         else
             fprintf(stderr, "pnetc: there is no pn.h in %s\n", runtime.include);
-        arena_free(arena);
-        return;
-    }
-    const TargetDef *target = target_find(what);
-    if (!target) {
+    } else if (!target) {
         fprintf(stderr, "pnetc: unknown target '%s'; `pnetc list targets` shows what there is\n", what);
-        arena_free(arena);
-        return;
-    }
-    const char *kernels = runtime_library(arena, &runtime, target->library);
-    const char *core = runtime_library(arena, &runtime, "pn_core");
-    if (!is_there(kernels) || !is_there(core))
-        fprintf(stderr, "pnetc: there is no %s: this pnetc was built without target '%s' (pnetc doctor)\n",
-                is_there(core) ? kernels : core, target->name);
-    else
+    } else {
+        const char *kernels = runtime_library(arena, &runtime, target->library);
+        const char *core = runtime_library(arena, &runtime, "pn_core");
+        found = is_there(kernels) && is_there(core);
         /* Each of the two libraries needs the other. */
-        fprintf(out, "-Wl,--start-group %s %s -Wl,--end-group%s%s -ljansson -lz -lm -pthread\n",
-                shell_word(arena, kernels), shell_word(arena, core), *target->libs ? " " : "", target->libs);
+        if (found)
+            fprintf(out, "-Wl,--start-group %s %s -Wl,--end-group%s%s -ljansson -lz -lm -pthread\n",
+                    shell_word(arena, kernels), shell_word(arena, core), *target->libs ? " " : "", target->libs);
+        else
+            fprintf(stderr, "pnetc: there is no %s: this pnetc was built without target '%s' (pnetc doctor)\n",
+                    is_there(core) ? kernels : core, target->name);
+    }
     arena_free(arena);
+    return found;
 }
 
 /* ---- make ---- */

@@ -14,8 +14,8 @@ bool build_program(Arena *arena, Diags *diags, const char *self, const char *fol
 /* Runs folder/program with `options` (NULL-terminated, may be NULL) in the present folder; its exit code, 128 + n after
  * a signal. SIGINT and SIGTERM reach the program; we wait for it. */
 int run_program(const char *folder, const char *program, char **options);
-/* pnetc flags: what "cflags", or the linker flags of a target by name. */
-void flags_print(const char *self, const char *what, FILE *out);
+/* pnetc flags: what "cflags", or the linker flags of a target by name; false after a message when there are none. */
+bool flags_print(const char *self, const char *what, FILE *out);
 /* pnetc doctor: a line a thing; 1 when a program cannot be built. */
 int doctor(const char *self, FILE *out);
 

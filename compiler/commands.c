@@ -162,6 +162,12 @@ int command_doctor(Session *s)
 
 int command_flags(Session *s)
 {
-    flags_print(s->self, s->options.libs ? s->options.libs : "cflags", stdout);
-    return session_finish(0);
+    const Options *o = &s->options;
+    if (!o->cflags && !o->libs) {
+        fprintf(stderr, "pnetc: flags wants --cflags, --libs=TARGET or both\n");
+        return 2;
+    }
+    const bool found =
+        (!o->cflags || flags_print(s->self, "cflags", stdout)) && (!o->libs || flags_print(s->self, o->libs, stdout));
+    return session_finish(found ? 0 : 1);
 }

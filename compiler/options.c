@@ -320,7 +320,7 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
         o->quick = true;
         break;
     case O_CFLAGS:
-        o->cflags = "";
+        o->cflags = true;
         break;
     case O_LIBS:
         o->libs = value;

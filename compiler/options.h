@@ -38,12 +38,13 @@ typedef struct {
     int minibatches, smooth;              /* draw, plot; 0: not given */
     const char *machine, *profile;        /* NULL: not given */
     Warn warn_balance, warn_stale, warn_memory;
-    int workers;               /* place; 0: not given */
-    bool all_schedules;        /* plan */
-    int steps;                 /* profile; 0: not given */
-    bool alone, quick;         /* profile, calibrate */
-    const char *cflags, *libs; /* flags: --cflags, --libs=TARGET */
-    const char **define;       /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
+    int workers;        /* place; 0: not given */
+    bool all_schedules; /* plan */
+    int steps;          /* profile; 0: not given */
+    bool alone, quick;  /* profile, calibrate */
+    bool cflags;
+    const char *libs;    /* flags: --libs=TARGET */
+    const char **define; /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
     bool *define_is_set;
     int ndefines;
     char **program; /* run: what follows --, NULL-terminated */

@@ -81,6 +81,13 @@ for command in "check $lenet" "plan $lenet" "list ops" "fmt $lenet"; do
     like "$(cat "$WORK/err")" 'cannot write' "$command to a full disk: says so"
 done
 
+status 2 "flags of nothing" "$PNETC" flags
+status 1 "flags of an unknown target" "$PNETC" flags --libs=gpu
+like "$err" "unknown target 'gpu'" "flags of an unknown target: says so"
+status 0 "flags of both kinds" "$PNETC" flags --cflags --libs=ref
+like "$out" '^-I' "flags of both kinds: the compiler's"
+like "$out" 'libpn_ref' "flags of both kinds: the linker's"
+
 # installed elsewhere, it still builds programs
 make -s -C "$ROOT" install B="$B" DESTDIR="$WORK/root" PREFIX=/usr >/dev/null 2>&1
 ok $? "make install DESTDIR"
