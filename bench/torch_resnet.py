@@ -77,4 +77,5 @@ def main():
     print(batch / statistics.median(seconds[len(seconds) // 10 + 1:]))
 
 
-main()
+if __name__ == "__main__":
+    main()
