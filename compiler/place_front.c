@@ -40,8 +40,7 @@ void place_refused(Arena *arena, Diags *diags, const Front *front, int nstages)
                     nstages);
 }
 
-/* No other row is at least as fast with at most its stale weights and memory, and better in one of them. */
-static bool on_front(const Front *front, int i)
+bool front_holds(const Front *front, int i)
 {
     const Outcome *a = &front->row[i].outcome;
     for (int k = 0; k < front->nrows; k++) {
@@ -72,7 +71,7 @@ static void table(const Front *front, Text *out)
         const char *cuts = balance_cuts_text(arena, written, row->placed.cut, row->placed.ncuts);
         text_printf(
             out, lines,
-            arena_printf(arena, "%s%d%s", on_front(front, i) ? "*" : "", i + 1, i + 1 == front->best ? "!" : " "),
+            arena_printf(arena, "%s%d%s", front_holds(front, i) ? "*" : "", i + 1, i + 1 == front->best ? "!" : " "),
             human_seconds(arena, o->step), arena_printf(arena, "%.2f", o->speedup),
             arena_printf(arena, "%.2f", o->balance), arena_printf(arena, "%.3g %%", 100 * o->stale_fraction),
             human_bytes(arena, o->most_bytes), human_bytes(arena, o->static_bytes),
@@ -162,7 +161,7 @@ static json_t *row_json(const Front *front, int i)
     json_put(made, "stale_fraction", json_real(o->stale_fraction));
     json_put(made, "largest_stage_bytes", json_integer(o->most_bytes));
     json_put(made, "static_bytes", json_integer(o->static_bytes));
-    json_put(made, "front", json_boolean(on_front(front, i)));
+    json_put(made, "front", json_boolean(front_holds(front, i)));
     return made;
 }
 

@@ -21,12 +21,17 @@ typedef struct {
 /* 1 .. most stages, under the limits of the pipeline block and of its auto(...). NULL after an error. */
 const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const Settings *settings,
                          const CostModel *model, int most);
+/* No other row is at least as fast with at most its stale weights and memory, and better in one of them. */
+bool front_holds(const Front *front, int row);
 /* Says why so many stages cannot be had: P0721. */
 void place_refused(Arena *arena, Diags *diags, const Front *front, int nstages);
 /* The table, and why each register of `chosen` stages stands where it does. */
 void report_front(const Front *front, int chosen, Text *out);
 void report_front_json(const Front *front, int chosen, Text *out);
 
+/* The network with its registers under the preset as the only phase. */
+Outcome outcome_of_preset(const Graph *written, const Settings *settings, const CostModel *model,
+                          const PresetDef *preset);
 /* One line a preset: bubble, memory, traffic, staleness, speed. The cuts are those of `written`. */
 void report_schedules(const Graph *written, const Settings *settings, const CostModel *model, Text *out);
 void report_schedules_json(const Graph *written, const Settings *settings, const CostModel *model, Text *out);

@@ -23,7 +23,7 @@ static Settings with_preset(const Settings *settings, const PresetDef *preset)
     return made;
 }
 
-static Outcome try_preset(const Graph *written, const Settings *settings, const CostModel *model,
+Outcome outcome_of_preset(const Graph *written, const Settings *settings, const CostModel *model,
                           const PresetDef *preset)
 {
     const Settings with = with_preset(settings, preset);
@@ -38,7 +38,7 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
                 written->ncuts ? "s" : "", model->hardware->name, model->profile ? "profiled" : "analytic");
     text_printf(out, lines, "schedule", "step", "speed-up", "bubble", "stale", "by", "a stage", "all", "traffic");
     for (int i = 0; i < preset_count; i++) {
-        const Outcome o = try_preset(written, settings, model, &preset_table[i]);
+        const Outcome o = outcome_of_preset(written, settings, model, &preset_table[i]);
         if (!o.legal) {
             text_printf(out, "%-20s not possible here\n", preset_table[i].name);
             continue;
@@ -58,7 +58,7 @@ void report_schedules_json(const Graph *written, const Settings *settings, const
 {
     json_t *list = json_made(json_array());
     for (int i = 0; i < preset_count; i++) {
-        const Outcome o = try_preset(written, settings, model, &preset_table[i]);
+        const Outcome o = outcome_of_preset(written, settings, model, &preset_table[i]);
         json_t *row = json_made(json_pack("{s:s, s:b}", "schedule", preset_table[i].name, "possible", o.legal));
         if (o.legal) {
             json_put(row, "step_seconds", json_real(o.step));

@@ -10,6 +10,7 @@ typedef struct {
     const Step *step;
     int count, at;
     double *forward_end, *backward_end, *update_end; /* per minibatch; NAN: not yet */
+    double *begin, *end;                             /* per step; NULL: not wanted */
 } Track;
 
 /* Registers of one cut that hold up their giver alike. */
@@ -168,8 +169,12 @@ static void take(Run *run, int s, double when)
         seconds += run->p->stage[s - 1].back;
     if (backward && gives && !run->link[s].overlap)
         seconds += time->back;
-    double end = (*worker > when ? *worker : when) + seconds;
+    const double begin = *worker > when ? *worker : when, end = begin + seconds;
     *worker = end;
+    if (t->begin) {
+        t->begin[t->at - 1] = begin;
+        t->end[t->at - 1] = end;
+    }
     if (forward)
         t->forward_end[step.minibatch] = gives && run->link[s].overlap ? carry(run, s, end, time->give) : end;
     else if (backward)
@@ -210,15 +215,18 @@ static bool run_steps(Run *run)
     }
 }
 
-static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
+/* The first phase alone, run for long enough. The steady state lasts from update `from` to update `to`: behind the
+ * warm-up, and before the drain, by `more` updates. */
+static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64_t more, bool wanted, int64_t *from,
+                    int64_t *to)
 {
-    Sched phase = *sched; /* its first phase alone, for as long as it takes */
+    Sched phase = *sched;
     phase.nphases = 1;
     const int n = sched->pipe->nstages;
     int warmup = 0;
     for (int s = 0; s < n; s++)
         warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
-    const int64_t minibatches = 3 * (int64_t)warmup + 3 * n + 64;
+    const int64_t minibatches = 3 * (int64_t)warmup + 3 * n + 64 + more;
     const size_t stages = (size_t)n;
     Run run = {
         .sched = sched,
@@ -238,20 +246,49 @@ static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
         t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
         t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
         t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        if (wanted) {
+            t->begin = arena_alloc(arena, sizeof(double) * (size_t)t->count);
+            t->end = arena_alloc(arena, sizeof(double) * (size_t)t->count);
+        }
         for (int64_t m = 0; m < minibatches; m++)
             t->forward_end[m] = t->backward_end[m] = NAN;
         run.link[s] = hardware_link(p->model->hardware, s);
     }
     if (!run_steps(&run))
         ICE("predict: a proved schedule does not run");
-    /* Behind the warm-up, and before the drain. */
-    const int64_t from = warmup + n + 8, to = minibatches - 1 - 2 * warmup - n;
+    *from = warmup + n + 8;
+    *to = minibatches - 1 - 2 * warmup - n;
+    return run;
+}
+
+static double steady_step(Arena *arena, const Sched *sched, const Prediction *p)
+{
+    int64_t from, to;
+    const Run run = simulate(arena, sched, p, 0, false, &from, &to);
     double most = 0; /* all stages keep the pace of the slowest in the end; it shows it at once */
-    for (int s = 0; s < n; s++) {
+    for (int s = 0; s < p->nstages; s++) {
         const double *end = run.track[s].update_end, step = (end[to] - end[from]) / (double)(to - from);
         most = step > most ? step : most;
     }
     return most;
+}
+
+TimedWindow predict_window(Arena *arena, const Sched *sched, const Prediction *p, int updates)
+{
+    Arena *scratch = arena_new();
+    int64_t from, to;
+    const Run run = simulate(scratch, sched, p, updates, true, &from, &to);
+    const double *update = run.track[0].update_end, zero = update[to - updates], last = update[to];
+    VEC(TimedStep) list = {0};
+    for (int s = 0; s < p->nstages; s++) {
+        const Track *t = &run.track[s];
+        for (int i = 0; i < t->count; i++)
+            if (t->begin[i] < last && t->end[i] > zero)
+                *vec_push(arena, &list) =
+                    (TimedStep){t->step[i].kind, s, t->step[i].minibatch, t->begin[i] - zero, t->end[i] - zero};
+    }
+    arena_free(scratch);
+    return (TimedWindow){list.at, list.count, last - zero};
 }
 
 Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)

@@ -32,6 +32,21 @@ typedef struct {
 Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model);
 double stage_time(const StageTime *stage); /* its work */
 
+/* What the stages do in the simulated steady state while the first of them makes `updates` updates: every step that
+ * lies in that time, also in part. Times are seconds from its beginning. */
+typedef struct {
+    StepKind kind;
+    int stage;
+    int64_t minibatch;
+    double begin, end; /* transfers that hold up the worker included */
+} TimedStep;
+typedef struct {
+    TimedStep *step; /* by stage, then by time */
+    int nsteps;
+    double seconds;
+} TimedWindow;
+TimedWindow predict_window(Arena *arena, const Sched *sched, const Prediction *prediction, int updates);
+
 /* A placement carried through all passes. plan NULL after errors. */
 typedef struct {
     const Plan *plan;
