@@ -22,7 +22,7 @@ const char *human_seconds(Arena *arena, double seconds)
 const char *prediction_source(Arena *arena, const Prediction *p)
 {
     if (!p->model->profile)
-        return "analytic";
+        return p->model->threads > 1 ? "analytic, for one thread a stage" : "analytic";
     return arena_printf(arena, "profiled %d of %d nodes", p->measured, p->timed);
 }
 

@@ -36,6 +36,7 @@ typedef struct {
     const TargetDef *target;
     const Profile *profile; /* NULL: analytic */
     int states;             /* of the optimiser */
+    int threads;            /* of a stage: a profile measured as many; analytic times are those of one */
 } CostModel;
 
 /* The time of each node of a fused graph on a kind of device. A profile counts for the first kind. */
@@ -47,10 +48,10 @@ int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId v
 double cost_transfer(const Link *link, int64_t bytes);
 
 /* profile.c */
-/* NULL after errors: each names its line. `written`: the graph as lower() gave it. `machine`: that was asked for by
- * name, or NULL. */
+/* NULL after errors: each names its line. `written`: the graph as lower() gave it. `threads`: of a stage. `machine`:
+ * that was asked for by name, or NULL. */
 const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const char *path, const Graph *written,
-                            const TargetDef *target, const char *machine);
+                            const TargetDef *target, int threads, const char *machine);
 const ProfileLine *profile_find(const Profile *profile, Name node); /* NULL: not measured */
 /* 16 hexadecimal digits: all that nodes compute, and with which shapes; independent of the cuts. */
 const char *graph_hash(Arena *arena, const Graph *graph);

@@ -205,9 +205,12 @@ static void program(Emit *e, Text *out)
     choice_rows(e, out, "data", &train->data);
     choice_rows(e, out, "optimizer", &train->optimizer);
     choice_rows(e, out, "lr", &train->lr);
-    text_printf(out, "    .warmup = %lld, .steps = %lld, .epochs = %lld, .test_every = %lld,\n    .seed = %lluu,\n};\n",
+    text_printf(out, "    .warmup = %lld, .steps = %lld, .epochs = %lld, .test_every = %lld,\n    .seed = %lluu,\n",
                 (Int)train->warmup, (Int)train->steps, (Int)train->epochs, (Int)train->test_every,
                 (unsigned long long)train->seed);
+    if (e->sched->settings->pipeline.threads > 1)
+        text_printf(out, "    .threads = %lld,\n", (Int)e->sched->settings->pipeline.threads);
+    text_printf(out, "};\n");
     text_printf(out, "\nint main(int argc, char **argv) { return pn_main(&program, argc, argv); }\n");
 }
 

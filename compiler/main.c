@@ -18,8 +18,9 @@ static const CostModel *cost_model(Session *s, const Settings *settings, const T
     model->hardware = hardware_find(s->arena, s->diags, &s->sources, settings, o->machine);
     model->target = target;
     model->states = optimizer_states(&settings->train.optimizer);
+    model->threads = (int)settings->pipeline.threads;
     if (o->profile && model->hardware)
-        model->profile = profile_read(s->arena, s->diags, &s->sources, o->profile, s->written, target,
+        model->profile = profile_read(s->arena, s->diags, &s->sources, o->profile, s->written, target, model->threads,
                                       o->machine ? model->hardware->name : NULL);
     return model->hardware && (model->profile || !o->profile) ? model : NULL;
 }
@@ -59,7 +60,7 @@ bool elaborate(Session *s, Text *out)
         return false;
     graph_check(s->written);
     s->model = cost_model(s, &s->settings, target);
-    return s->model != NULL;
+    return target_check(target, d, &s->settings.pipeline) && s->model != NULL;
 }
 
 const Plan *compile(Session *s, Text *out)

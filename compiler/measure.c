@@ -143,6 +143,8 @@ void profile_write(Text *out, const Graph *written, const Plan *plan, const char
     text_printf(out, "batch    %lld\n", (long long)written->batch);
     text_printf(out, "target   %s\n", plan->target->name);
     text_printf(out, "machine  %s\n", machine);
+    if (plan->sched->settings->pipeline.threads > 1)
+        text_printf(out, "threads  %lld\n", (long long)plan->sched->settings->pipeline.threads);
     text_printf(out, "versions pnetc %s, %s\n", PNETC_VERSION, shown->library);
     text_printf(
         out, "\n# Measured on %s: %lld minibatches, %d stage%s. A line is a node and its medians, in us a minibatch:\n",

@@ -132,6 +132,22 @@ static bool header_is(Reader *r, const char *key, const char *wanted, const char
     return false;
 }
 
+/* The line "threads n", which is left out for one. */
+static bool read_threads(Reader *r, int wanted)
+{
+    Reader before = *r;
+    const bool there = next_line(r) && r->words == 2 && !strcmp(r->word[0], "threads");
+    const char *found = there ? r->word[1] : "1";
+    if (strcmp(found, arena_printf(r->arena, "%d", wanted))) {
+        diag_error(r->diags, P0711, r->span, "the profile is of threads = %s; this is threads = %d", found, wanted);
+        diag_hint(r->diags, "measure again, or leave --profile away");
+        return false;
+    }
+    if (!there)
+        *r = before;
+    return true;
+}
+
 static bool read_time(Reader *r, int word, bool may_be_zero, double *seconds)
 {
     char *end;
@@ -196,7 +212,7 @@ static bool read_lines(Reader *r, const Graph *written, Profile *profile)
 }
 
 const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const char *path, const Graph *written,
-                            const TargetDef *target, const char *machine)
+                            const TargetDef *target, int threads, const char *machine)
 {
     const SourceFile *file = load_text(arena, diags, sources, path);
     if (!file)
@@ -223,7 +239,7 @@ const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const 
         diag_hint(diags, "measure on that machine, or leave --machine or --profile away");
         return NULL;
     }
-    if (!header(r, "versions", &profile->versions, &span))
+    if (!read_threads(r, threads) || !header(r, "versions", &profile->versions, &span))
         return NULL;
     const char *ours = "pnetc " PNETC_VERSION;
     const size_t length = strlen(ours);

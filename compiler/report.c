@@ -189,7 +189,10 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
     text_printf(out, "%s on %s: %d stage%s", graph->name, plan->target->name, nstages, nstages == 1 ? "" : "s");
     if (nstages > 1)
         text_printf(out, " (%d as the paper counts)", 2 * nstages);
-    text_printf(out, ", batch %lld\n\n", (Int)graph->batch);
+    text_printf(out, ", batch %lld", (Int)graph->batch);
+    if (sched->settings->pipeline.threads > 1)
+        text_printf(out, ", %lld threads a stage", (Int)sched->settings->pipeline.threads);
+    text_printf(out, "\n\n");
     table(plan, &sum, out);
     text_printf(out, "\n");
     times(balance->prediction, out);

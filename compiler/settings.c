@@ -28,8 +28,9 @@ typedef struct {
 enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, TRAIN_KEYS };
 static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",        "warmup",
                                                   "steps", "epochs", "seed",      "test_every"};
-enum { SCHEDULE, REGISTERS, BALANCE, MAX_STALE, MEMORY, PIPELINE_KEYS };
-static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "balance", "max_stale", "memory"};
+enum { SCHEDULE, REGISTERS, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
+static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule",  "registers", "balance",
+                                                        "max_stale", "memory",    "threads"};
 
 static int find_key(const Block *block, const char *key)
 {
@@ -196,6 +197,7 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
     Block block = {"pipeline", ITEM_PIPELINE, pipeline_key, PIPELINE_KEYS, entry, {0, 0}};
     pipeline->balance = 1.25;
     pipeline->max_stale = -1;
+    pipeline->threads = 1;
     read_block(l, &block);
     pipeline->span = entry[SCHEDULE].value ? entry[SCHEDULE].value->span : block.span;
     lower_schedule(l, entry[SCHEDULE].value, pipeline);
@@ -205,6 +207,8 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
     if (entry[MEMORY].value)
         lower_bytes(l, entry[MEMORY].value, "memory", &pipeline->memory);
     pipeline->memory_span = entry[MEMORY].span;
+    integer_setting(l, &block, THREADS, 1, 256, &pipeline->threads);
+    pipeline->threads_span = entry[THREADS].span;
     l->registers = entry[REGISTERS].value;
     l->registers_span = entry[REGISTERS].span;
     l->registers_override = entry[REGISTERS].by_command;

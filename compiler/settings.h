@@ -57,8 +57,9 @@ typedef struct {
     double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */
     int64_t memory;   /* warn when a stage needs more bytes; 0: no limit */
+    int64_t threads;  /* of each stage */
     AutoRegisters automatic;
-    Span span, max_stale_span, memory_span;
+    Span span, max_stale_span, memory_span, threads_span;
 } Pipeline;
 
 typedef struct {

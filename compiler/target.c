@@ -27,6 +27,15 @@ void target_list(Text *out)
         text_printf(out, "%-8s %s%s\n", target_table[i]->name, target_table[i]->doc, i == 0 ? " (default)" : "");
 }
 
+bool target_check(const TargetDef *target, Diags *diags, const Pipeline *pipeline)
+{
+    if (target->threads || pipeline->threads == 1)
+        return true;
+    diag_error(diags, P0420, pipeline->threads_span, "target %s runs each stage on one thread", target->name);
+    diag_hint(diags, "leave threads out, or choose another target: `pnetc list targets`");
+    return false;
+}
+
 int64_t size_product(const int64_t *size, int count)
 {
     int64_t product = 1;

@@ -4,6 +4,7 @@
 #define PNETC_TARGET_H
 
 #include "op.h"
+#include "settings.h"
 
 /* Sizes stop here instead of overflowing; the plan refuses what reaches it. */
 #define TARGET_TOO_LARGE (INT64_C(1) << 56)
@@ -13,6 +14,7 @@ typedef struct TargetDef {
     const char *name, *doc;
     const char *library; /* "pn_cpu": the runtime library of its kernels */
     const char *libs;    /* what that needs from the system when linked: "-ldnnl -lgomp"; "" */
+    bool threads;        /* kernels can share their work among threads of a stage */
     /* Bytes of one minibatch, in the largest layout the runtime may choose. */
     int64_t (*value_bytes)(const Graph *graph, NodeId value);
     int64_t (*aux_bytes)(const Graph *graph, NodeId node);
@@ -22,6 +24,8 @@ typedef struct TargetDef {
 extern const TargetDef *const target_table[TARGET_COUNT];
 const TargetDef *target_find(const char *name); /* NULL: unknown */
 void target_list(Text *out);                    /* pnetc list targets */
+/* Reports the settings that the target cannot keep; false: there are some. */
+bool target_check(const TargetDef *target, Diags *diags, const Pipeline *pipeline);
 
 /* For the targets. Product of sizes, none negative, up to TARGET_TOO_LARGE. */
 int64_t size_product(const int64_t *size, int count);

@@ -360,6 +360,7 @@ typedef struct {
     int64_t warmup;                    /* steps over which the rate rises linearly; 0: none */
     int64_t steps, epochs, test_every; /* epochs 0: steps count; test_every 0: only at the end */
     uint64_t seed;
+    int threads; /* of each stage; 0: 1 */
 } pn_program;
 
 /* Parses the options, trains, tests, saves. Exit code: 0 ok, 1 failed, 2 usage. */

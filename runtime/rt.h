@@ -52,6 +52,7 @@ struct pn_run {
     int64_t test_every, checkpoint_every;
     struct pn_checkpoint *checkpoint; /* NULL: none is wanted (core/checkpoint.h) */
     atomic_int writing;               /* 1: a stage writes one, and takes as long as the disk does */
+    int threads;                      /* that a stage's kernels share their work among; 1 where the target knows none */
     struct pn_dataset *data;
     struct pn_loader *loader;         /* NULL: stages gather minibatches themselves (data/loader.c) */
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
@@ -128,9 +129,15 @@ pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *
                                    const double *seconds);
 
 /* ---- what a target's kernels provide besides the verbs (ref/, cpu/) ---- */
-extern const char *const pn_target_name; /* "ref", "cpu" */
-const char *pn_target_version(void);     /* "oneDNN 2.6.3", "naive C" */
-void pn_target_thread(void);             /* called on every thread that runs stages, first */
+extern const char *const pn_target_name;  /* "ref", "cpu" */
+const char *pn_target_version(void);      /* "oneDNN 2.6.3", "naive C" */
+extern const int pn_target_most_threads;  /* that a stage can have */
+void pn_target_thread(const pn_run *run); /* called on every thread that creates or runs operations, first */
+/* Calls work(data, from, to) for parts of 0 .. count, side by side on the threads of the stage, and returns when all are
+ * done. Parts begin at multiples of `unit` and depend on nothing but these and the number of threads; `work` must not
+ * fail. */
+typedef void pn_part_fn(void *data, int64_t from, int64_t to);
+void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part_fn *work, void *data);
 void pn_target_prepare(pn_stage *stage); /* after all inits and the scratch allocation */
 const char *pn_target_isa(void);         /* instructions that its kernels use, one word; "unknown" */
 /* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the

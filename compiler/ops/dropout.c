@@ -34,7 +34,7 @@ static void eval(const EvalContext *c)
         return;
     }
     const double probability = c->node->attr[PROBABILITY].f;
-    ref_dropout_mask(pn_dropout_key(c->seed, c->node->name, c->minibatch), probability, count(c), c->aux);
+    ref_dropout_mask(pn_dropout_key(c->seed, c->node->name, c->minibatch), probability, 0, count(c), c->aux);
     ref_dropout(probability, count(c), c->in[0], c->aux, c->out);
 }
 

@@ -79,9 +79,10 @@ static int64_t param_floats(const Graph *graph, int param)
 const TargetDef target_cpu = {
     .id = TARGET_cpu,
     .name = "cpu",
-    .doc = "oneDNN 2.6 or 3.x, one thread a stage",
+    .doc = "oneDNN 2.6 or 3.x, one thread a stage or `threads = n`",
     .library = "pn_cpu",
     .libs = "-ldnnl -lgomp",
+    .threads = true,
     .value_bytes = value_bytes,
     .aux_bytes = aux_bytes,
     .param_floats = param_floats,

@@ -1,7 +1,9 @@
 /* pn_main: the life of a generated program, from its options to its last line. */
+#define _DEFAULT_SOURCE /* the number of cores */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/algorithms.h"
 #include "core/checkpoint.h"
@@ -72,6 +74,21 @@ static bool settle_algorithms(pn_run *run)
             return false;
     algorithms_write(run);
     return true;
+}
+
+/* More than there are cores is no error: the run is right, and slower than hoped. */
+static int count_threads(const pn_program *program, int64_t wanted)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (wanted > pn_target_most_threads)
+        pn_fail(NULL, "--threads %lld: target %s runs a stage on %d thread%s%s", (long long)wanted, pn_target_name,
+                pn_target_most_threads, pn_target_most_threads == 1 ? "" : "s",
+                pn_target_most_threads == 1 ? "" : " at most");
+    if (wanted > 1 && wanted * program->nstages > cores)
+        fprintf(stderr, "warning: %d stage%s of %lld threads want %lld cores, there are %ld: expect it to be slow\n",
+                program->nstages, program->nstages == 1 ? "" : "s", (long long)wanted,
+                (long long)wanted * program->nstages, cores);
+    return (int)wanted;
 }
 
 static void probe(const char *path)
@@ -211,6 +228,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->transport = options.transport;
     run->test_every = options.test_every;
     run->timeout = options.timeout;
+    run->threads = count_threads(program, options.threads);
     probe(options.save);
     probe(options.checkpoint);
     probe(options.report);
@@ -222,7 +240,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->recipe = &recipe;
     pn_loader_open(run, options.prefetch);
 
-    pn_target_thread();
+    pn_target_thread(run);
     if (options.algorithms) {
         algorithms_open(run, options.algorithms);
         if (run->algorithms->measures && !options.quiet)

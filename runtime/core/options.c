@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { IS_FLAG, IS_COUNT, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
+typedef enum { IS_FLAG, IS_COUNT, IS_THREADS, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
 typedef struct {
     const char *name, *argument, *doc;
     Kind kind;
@@ -136,6 +136,11 @@ static bool parse_value(const Option *option, const char *text)
             return true;
         fprintf(stderr, "error: --%s wants a whole number from 0, not '%s'\n", option->name, text);
         return false;
+    case IS_THREADS:
+        if (parse_count(text, option->to) && *(int64_t *)option->to > 0)
+            return true;
+        fprintf(stderr, "error: --%s wants a whole number from 1, not '%s'\n", option->name, text);
+        return false;
     case IS_SEED:
         if (parse_seed(text, option->to))
             return true;
@@ -214,6 +219,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
                             .epochs = -1,
                             .test_every = program->test_every,
                             .prefetch = -1,
+                            .threads = program->threads > 0 ? program->threads : 1,
                             .seed = program->seed,
                             .transport = pn_transport_table[0]};
     const Option table[] = {
@@ -226,6 +232,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         {"eval-every", "N", "test after each N steps; 0: only at the end", IS_COUNT, &options->test_every},
         {"prefetch", "N", "minibatches a thread makes ready ahead; 0: none (default: as many as pay)", IS_COUNT,
          &options->prefetch},
+        {"threads", "N", "that each stage shares its work among; sums, and so results, depend on N", IS_THREADS,
+         &options->threads},
         {"metrics", "FILE", "write a line of JSON for each interval and test", IS_TEXT, &options->metrics},
         {"save", "FILE.safetensors", "write the weights at the end", IS_TEXT, &options->save},
         {"load", "FILE.safetensors", "start from these weights", IS_TEXT, &options->load},

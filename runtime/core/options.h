@@ -9,6 +9,7 @@ typedef struct {
     int64_t test_every;
     int64_t checkpoint_every; /* 0: only at the end */
     int64_t prefetch;         /* -1: as many as pay */
+    int64_t threads;          /* of a stage, at most what the target can have */
     uint64_t seed;
     bool seed_given;
     double timeout; /* seconds; from the environment, PN_TIMEOUT */

@@ -48,6 +48,8 @@ void progress_begin(pn_log *log)
            program->nstages == 1 ? "" : "s", pn_target_name, pn_target_version(), run->transport->name);
     for (int i = 0; i < program->nphases; i++)
         printf("%s %s", i ? ", then" : "", program->phase[i].name);
+    if (run->threads > 1)
+        printf(", %d threads a stage", run->threads);
     printf("\ndata: %s; batch %lld, %lld steps, seed %llu\n", run->data ? run->data->what : "none",
            (long long)program->batch, (long long)run->steps, (unsigned long long)run->seed);
     if (run->first > 0)

@@ -64,14 +64,23 @@ const float *pn_test_weights(pn_stage *stage)
     return stage_version(stage, stage->updates);
 }
 
+/* Weights from .. to of a stage, element by element. */
+static void update_part(void *data, int64_t from, int64_t to)
+{
+    const pn_stage *stage = data;
+    const pn_recipe *recipe = stage->run->recipe;
+    const pn_stage_def *def = stage->def;
+    recipe->optimizer->update(recipe->optimizer_value, recipe_rate(recipe, stage->updates), to - from,
+                              stage_version(stage, stage->updates) + from,
+                              stage_version(stage, stage->updates + 1) + from, def->gradient + from, def->state + from);
+}
+
 /* Reads version t, writes version t + 1: the same memory when one version is kept. */
 void pn_update(pn_stage *stage)
 {
-    const pn_recipe *recipe = stage->run->recipe;
-    const pn_stage_def *def = stage->def;
-    if (def->weight_floats > 0)
-        recipe->optimizer->update(recipe->optimizer_value, recipe_rate(recipe, stage->updates), def->weight_floats,
-                                  stage_version(stage, stage->updates), stage_version(stage, stage->updates + 1),
-                                  def->gradient, def->state);
+    enum { PART = 1 << 14 }; /* weights that are worth a thread */
+    const int64_t floats = stage->def->weight_floats;
+    /* Several arrays of state are `floats` apart: no part of them is one of the same shape. */
+    pn_target_split(stage, floats, stage->def->states > 1 ? floats : PART, update_part, stage);
     stage->updates++;
 }

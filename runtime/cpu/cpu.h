@@ -15,12 +15,14 @@
 #include "dnn.h"
 #include "maxpool16.h"
 #include "rt.h"
+#include "team.h"
 
 struct pn_layout {
     dnn_layout stored, plain; /* of the same logical dimensions */
     dnnl_engine_t engine;
     int64_t bytes, floats; /* of stored */
     bool is_plain, padded;
+    int threads; /* of the run */
 };
 
 /* stage->target */
@@ -34,7 +36,7 @@ typedef struct {
     float *room;         /* while they are measured: memory for the ports of one call */
     int64_t room_bytes;
 } cpu_stage;
-/* Makes the state at the first call; every init begins with it (one OpenMP thread from then on). */
+/* Makes the state at the first call; every init begins with it. */
 cpu_stage *cpu_open(pn_stage *stage);
 
 /* ---- layout.c ---- */
@@ -46,6 +48,11 @@ const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wante
 /* The same for a parameter, whose logical dimensions the op knows (groups split, features as channels and rows). */
 const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, const int64_t *dim, dnn_layout wanted);
 int64_t cpu_elements(const pn_tensor *tensor);
+
+/* Threads share the work by team_split: the library's own primitives, and the hand-written loops by parts of at least
+ * these floats, by images or by planes. Losses (a batch of a few classes), vectors under batch normalisation and copies
+ * without a change of layout have one thread. */
+enum { CPU_FLOATS = 4096 };
 
 /* ---- call.c ---- */
 enum { CPU_RANGES = 4, CPU_PORTS = 5 };

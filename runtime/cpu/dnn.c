@@ -9,9 +9,6 @@
 
 #include "rt.h"
 
-/* GNU OpenMP's, which the library is linked to; its header is not in every compiler's path. */
-extern void omp_set_num_threads(int);
-
 #define AT_LEAST_3_5 (DNNL_VERSION_MAJOR > 3 || (DNNL_VERSION_MAJOR == 3 && DNNL_VERSION_MINOR >= 5))
 
 const char *dnn_status(dnnl_status_t status)
@@ -23,11 +20,6 @@ void dnn_need(dnnl_status_t status, const char *what)
 {
     if (status != dnnl_success)
         pn_fail(NULL, "oneDNN: %s: %s", what, dnn_status(status));
-}
-
-void dnn_single_thread(void)
-{
-    omp_set_num_threads(1);
 }
 
 /* User scratchpad, optionally a fused relu, the same bits in every run. One set for each creation: they are copied. */

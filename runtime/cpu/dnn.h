@@ -4,7 +4,8 @@
  *
  * Every primitive takes its scratchpad from the caller: the library's own is thread-local and dies in another thread
  * (Debian's build). All data are f32. Creators of primitive descriptors return NULL when the library has no
- * implementation for the layouts given; they must be called with one OpenMP thread (dnn_single_thread). */
+ * implementation for the layouts given; they must be called on a thread that has said its number of OpenMP
+ * threads (team.h). */
 #ifndef PN_CPU_DNN_H
 #define PN_CPU_DNN_H
 
@@ -24,10 +25,6 @@ void dnn_need(dnnl_status_t status, const char *what);
 const char *dnn_status(dnnl_status_t status);
 
 const char *dnn_isa(void); /* "avx512_core": the instructions it uses here, as its headers call them */
-
-/* The number of threads is baked into primitives when they are created, and is a property of each thread when they run.
- */
-void dnn_single_thread(void);
 
 /* ---- layouts of f32 arrays; they live until exit ---- */
 dnn_layout dnn_plain(int rank, const int64_t *dim);

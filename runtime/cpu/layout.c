@@ -6,8 +6,9 @@
 
 cpu_stage *cpu_open(pn_stage *stage)
 {
-    dnn_single_thread();
     if (!stage->target) {
+        team_set(stage->run->threads);
+        team_check(stage->run->threads);
         cpu_stage *made = pn_alloc(sizeof *made);
         dnn_need(dnnl_engine_create(&made->engine, dnnl_cpu, 0), "engine");
         dnn_need(dnnl_stream_create(&made->stream, made->engine, dnnl_stream_default_flags), "stream");
@@ -34,6 +35,7 @@ static pn_layout *layout_new(pn_stage *stage, int rank, const int64_t *dim, dnn_
     made->bytes = dnn_bytes(made->stored);
     made->floats = made->bytes / (int64_t)sizeof(float);
     made->engine = cpu_open(stage)->engine;
+    made->threads = stage->run->threads;
     return made;
 }
 
@@ -70,9 +72,11 @@ int64_t pn_tensor_floats(const pn_tensor *t)
     return t->layout ? t->layout->floats : cpu_elements(t);
 }
 
-static void convert(dnnl_engine_t engine, dnn_layout from, const float *source, dnn_layout to, float *result)
+/* On any thread: of a stage, or the main one. */
+static void convert(const pn_layout *layout, dnn_layout from, const float *source, dnn_layout to, float *result)
 {
-    dnn_single_thread();
+    const dnnl_engine_t engine = layout->engine;
+    team_set(layout->threads);
     dnnl_primitive_desc_t descriptor = dnn_reorder(engine, from, to);
     if (!descriptor)
         pn_fail(NULL, "internal error: oneDNN has no reorder of a parameter");
@@ -108,7 +112,7 @@ void pn_param_to_plain(const pn_param *param, const float *stored, float *plain)
     if (!layout || layout->is_plain)
         memcpy(plain, stored, plain_bytes(param));
     else
-        convert(layout->engine, layout->stored, stored, layout->plain, plain);
+        convert(layout, layout->stored, stored, layout->plain, plain);
 }
 
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored)
@@ -118,5 +122,5 @@ void pn_param_from_plain(const pn_param *param, const float *plain, float *store
     if (!layout || layout->is_plain)
         memcpy(stored, plain, plain_bytes(param));
     else
-        convert(layout->engine, layout->plain, plain, layout->stored, stored);
+        convert(layout, layout->plain, plain, layout->stored, stored);
 }

@@ -26,25 +26,45 @@ pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
     return op;
 }
 
-static void drop(const pn_op *op, const cpu_call *call, const float *from, const uint8_t *mask, float *to)
+/* Plain elements. */
+typedef struct {
+    bool makes_mask;
+    double probability;
+    uint64_t key;
+    const float *from;
+    uint8_t *mask;
+    float *to;
+} elements;
+
+static void drop_part(void *data, int64_t from, int64_t to)
+{
+    const elements *all = data;
+    if (all->makes_mask)
+        ref_dropout_mask(all->key, all->probability, from, to - from, all->mask + from);
+    ref_dropout(all->probability, to - from, all->from + from, all->mask + from, all->to + from);
+}
+
+static void drop(const pn_op *op, const cpu_call *call, const float *from, elements all, float *to)
 {
     const void *const pointer[] = {from, to};
     void *at[2];
     cpu_enter(call, pointer, at);
-    ref_dropout(op->def.dropout.probability, op->floats, at[0], mask, at[1]);
+    all.probability = op->def.dropout.probability;
+    all.from = at[0];
+    all.to = at[1];
+    pn_target_split(op->stage, op->floats, CPU_FLOATS, drop_part, &all);
     cpu_leave(call, pointer);
 }
 
 void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, uint8_t *mask)
 {
     const uint64_t key = pn_dropout_key(op->stage->run->seed, op->name, minibatch);
-    ref_dropout_mask(key, op->def.dropout.probability, op->floats, mask);
-    drop(op, &op->forward, x, mask, y);
+    drop(op, &op->forward, x, (elements){.makes_mask = true, .key = key, .mask = mask}, y);
 }
 
 void pn_dropout_backward(pn_op *op, const float *gy, const uint8_t *mask, float *gx)
 {
-    drop(op, &op->backward_data, gy, mask, gx);
+    drop(op, &op->backward_data, gy, (elements){.mask = (uint8_t *)mask}, gx);
 }
 
 void pn_dropout_test(pn_op *op, const float *x, float *y)

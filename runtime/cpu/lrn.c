@@ -31,22 +31,41 @@ pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def)
     return op;
 }
 
+/* Plain images; gy NULL: forward. */
+typedef struct {
+    ref_lrn shape;
+    const float *x, *gy;
+    float *to;
+} images;
+
+static void do_images(void *data, int64_t from, int64_t to)
+{
+    const images *all = data;
+    ref_lrn l = all->shape;
+    const int64_t at = from * l.all.channels * l.all.size;
+    l.all.batch = to - from;
+    if (all->gy)
+        ref_lrn_backward(&l, all->x + at, all->gy + at, all->to + at);
+    else
+        ref_lrn_forward(&l, all->x + at, all->to + at);
+}
+
 void pn_lrn_forward(pn_op *op, const float *x, float *y)
 {
-    const ref_lrn l = shape_of(&op->def.lrn);
     const void *const pointer[] = {x, y};
     void *at[2];
     cpu_enter(&op->forward, pointer, at);
-    ref_lrn_forward(&l, at[0], at[1]);
+    images all = {shape_of(&op->def.lrn), at[0], NULL, at[1]};
+    pn_target_split(op->stage, all.shape.all.batch, 1, do_images, &all);
     cpu_leave(&op->forward, pointer);
 }
 
 void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx)
 {
-    const ref_lrn l = shape_of(&op->def.lrn);
     const void *const pointer[] = {x, gy, gx};
     void *at[3];
     cpu_enter(&op->backward_data, pointer, at);
-    ref_lrn_backward(&l, at[0], at[1], at[2]);
+    images all = {shape_of(&op->def.lrn), at[0], at[1], at[2]};
+    pn_target_split(op->stage, all.shape.all.batch, 1, do_images, &all);
     cpu_leave(&op->backward_data, pointer);
 }

@@ -27,19 +27,49 @@ static void sum_relu(const float *restrict a, const float *restrict b, float *re
     }
 }
 
-static void accumulate(float *restrict to, const float *restrict from, int64_t n)
+static void accumulate(const float *restrict from, float *restrict to, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += from[i];
 }
 
+/* ---- the same, shared by the threads ---- */
+typedef void binary(const float *restrict a, float *restrict to, int64_t n);
+typedef void ternary(const float *restrict a, const float *restrict b, float *restrict to, int64_t n);
+typedef struct {
+    binary *two;
+    ternary *three; /* NULL: two */
+    const float *a, *b;
+    float *to;
+} map;
+
+static void map_part(void *data, int64_t from, int64_t to)
+{
+    const map *m = data;
+    if (m->three)
+        m->three(m->a + from, m->b + from, m->to + from, to - from);
+    else
+        m->two(m->a + from, m->to + from, to - from);
+}
+
+static void share(int threads, int64_t n, map m)
+{
+    team_split(threads, n, CPU_FLOATS, map_part, &m);
+}
+
+static int threads_of(const pn_tensor *t)
+{
+    return t->layout ? t->layout->threads : 1;
+}
+
 void pn_relu_mask(const pn_tensor *t, const float *y, float *gy)
 {
-    mask(y, gy, pn_tensor_floats(t));
+    share(threads_of(t), pn_tensor_floats(t), (map){.two = mask, .a = y, .to = gy});
 }
+
 void pn_accumulate(const pn_tensor *t, float *to, const float *from)
 {
-    accumulate(to, from, pn_tensor_floats(t));
+    share(threads_of(t), pn_tensor_floats(t), (map){.two = accumulate, .a = from, .to = to});
 }
 
 void pn_copy(const pn_tensor *t, float *to, const float *from)
@@ -77,7 +107,7 @@ void pn_pointwise_forward(pn_op *op, const float *x, float *y)
     const void *const pointer[] = {x, y};
     void *at[2];
     cpu_enter(&op->forward, pointer, at);
-    op->def.pointwise.forward(at[0], at[1], op->floats);
+    share(op->stage->run->threads, op->floats, (map){.two = op->def.pointwise.forward, .a = at[0], .to = at[1]});
     cpu_leave(&op->forward, pointer);
 }
 
@@ -86,7 +116,8 @@ void pn_pointwise_backward(pn_op *op, const float *saved, const float *gy, float
     const void *const pointer[] = {saved, gy, gx};
     void *at[3];
     cpu_enter(&op->backward_data, pointer, at);
-    op->def.pointwise.backward(at[0], at[1], at[2], op->floats);
+    share(op->stage->run->threads, op->floats,
+          (map){.three = op->def.pointwise.backward, .a = at[0], .b = at[1], .to = at[2]});
     cpu_leave(&op->backward_data, pointer);
 }
 
@@ -117,7 +148,8 @@ void pn_add_forward(pn_op *op, const float *a, const float *b, float *y)
     const void *const pointer[] = {a, b, y};
     void *at[3];
     cpu_enter(&op->forward, pointer, at);
-    (op->def.add.relu ? sum_relu : sum)(at[0], at[1], at[2], op->floats);
+    share(op->stage->run->threads, op->floats,
+          (map){.three = op->def.add.relu ? sum_relu : sum, .a = at[0], .b = at[1], .to = at[2]});
     cpu_leave(&op->forward, pointer);
 }
 

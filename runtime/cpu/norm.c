@@ -69,7 +69,47 @@ static norm_block block_of(const pn_op *op)
 {
     const ref_channels all = shape_of(&op->def.batch_norm);
     const int64_t blocks = (all.channels + op->lanes - 1) / op->lanes;
-    return (norm_block){all.batch, all.size, blocks * all.size * op->lanes, op->lanes};
+    const int threads = op->stage->run->threads;
+    return (norm_block){all.batch, all.size, blocks * all.size * op->lanes, op->lanes, blocks < threads ? threads : 1};
+}
+
+/* What is to be done with each block of channels. */
+typedef struct {
+    const pn_op *op;
+    norm_block block;
+    const norm_images *all;
+    const float *scale, *shift, *mean, *variance; /* mean, variance: of a forward or a test */
+    float *statistics, *gscale, *gshift;
+} blocks;
+
+/* Threads share the blocks; where these are fewer, the samples of each. */
+static void each_block(blocks *all, pn_part_fn *work)
+{
+    const int64_t channels = all->op->def.batch_norm.x->dim[1], lanes = all->op->lanes;
+    if (all->block.threads > 1)
+        work(all, 0, channels);
+    else
+        pn_target_split(all->op->stage, channels, lanes, work, all);
+}
+
+static void normalise_blocks(void *data, int64_t from, int64_t to)
+{
+    const blocks *all = data;
+    const pn_batch_norm_def *d = &all->op->def.batch_norm;
+    const norm_block *b = &all->block;
+    for (int64_t c = from; c < to; c += b->lanes) {
+        norm_lanes middle = {0}, factor = {0}, level = {0};
+        for (int64_t l = 0; l < least(b->lanes, to - c); l++) {
+            middle[l] = all->mean[c + l];
+            factor[l] = all->scale[c + l] * ref_norm_inverse(all->variance[c + l], d->epsilon);
+            level[l] = all->shift[c + l];
+        }
+        norm_repeat(middle, b->lanes);
+        norm_repeat(factor, b->lanes);
+        norm_repeat(level, b->lanes);
+        const norm_images i = norm_images_at(all->all, c * b->rows);
+        norm_apply(b, &i, middle, factor, level, d->relu);
+    }
 }
 
 /* Of a forward or a test: `all` holds x, skip and to. */
@@ -86,19 +126,27 @@ static void normalise(const pn_op *op, const norm_images *all, const float *scal
             ref_relu(all->to, size.batch * size.channels);
         return;
     }
-    const norm_block b = block_of(op);
-    for (int64_t c = 0; c < size.channels; c += b.lanes) {
-        norm_lanes middle = {0}, factor = {0}, level = {0};
-        for (int64_t l = 0; l < least(b.lanes, size.channels - c); l++) {
-            middle[l] = mean[c + l];
-            factor[l] = scale[c + l] * ref_norm_inverse(variance[c + l], d->epsilon);
-            level[l] = shift[c + l];
-        }
-        norm_repeat(middle, b.lanes);
-        norm_repeat(factor, b.lanes);
-        norm_repeat(level, b.lanes);
-        const norm_images i = norm_images_at(all, c * b.rows);
-        norm_apply(&b, &i, middle, factor, level, d->relu);
+    blocks work = {.op = op,
+                   .block = block_of(op),
+                   .all = all,
+                   .scale = scale,
+                   .shift = shift,
+                   .mean = mean,
+                   .variance = variance};
+    each_block(&work, normalise_blocks);
+}
+
+static void measure_blocks(void *data, int64_t from, int64_t to)
+{
+    const blocks *all = data;
+    const norm_block *b = &all->block;
+    float *mean = all->statistics, *variance = mean + all->op->def.batch_norm.x->dim[1];
+    for (int64_t c = from; c < to; c += b->lanes) {
+        norm_lanes of_block[2];
+        const size_t bytes = sizeof(float) * (size_t)least(b->lanes, to - c);
+        norm_statistics(b, all->all->x + c * b->rows, of_block[0], of_block[1]);
+        memcpy(mean + c, of_block[0], bytes);
+        memcpy(variance + c, of_block[1], bytes);
     }
 }
 
@@ -110,48 +158,50 @@ void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const f
     void *at[3] = {NULL};
     cpu_enter(&op->forward, pointer, at);
     float *mean = statistics, *variance = statistics + size.channels;
+    const norm_images all = {.x = at[0], .skip = at[2], .to = at[1]};
     if (is_image(&op->def.batch_norm)) {
-        const norm_block b = block_of(op);
-        for (int64_t c = 0; c < size.channels; c += b.lanes) {
-            norm_lanes of_block[2];
-            const size_t bytes = sizeof(float) * (size_t)least(b.lanes, size.channels - c);
-            norm_statistics(&b, (const float *)at[0] + c * b.rows, of_block[0], of_block[1]);
-            memcpy(mean + c, of_block[0], bytes);
-            memcpy(variance + c, of_block[1], bytes);
-        }
+        blocks work = {.op = op, .block = block_of(op), .all = &all, .statistics = statistics};
+        each_block(&work, measure_blocks);
     } else {
         ref_norm_statistics(&size, at[0], mean, variance);
     }
-    normalise(op, &(norm_images){.x = at[0], .skip = at[2], .to = at[1]}, scale, shift, mean, variance);
+    normalise(op, &all, scale, shift, mean, variance);
     cpu_leave(&op->forward, pointer);
 }
 
 /* The block of channels that begins at c; `all` holds x, y behind a relu, gy, gskip and to. */
-static void block_backward(const pn_op *op, const norm_block *b, int64_t c, const norm_images *all, const float *scale,
-                           const float *statistics, float *gscale, float *gshift)
+static void block_backward(const blocks *work, int64_t c)
 {
-    const ref_channels size = shape_of(&op->def.batch_norm);
-    const int64_t lanes = least(b->lanes, size.channels - c);
+    const norm_block *b = &work->block;
+    const norm_images all = norm_images_at(work->all, c * b->rows);
+    const int64_t channels = work->op->def.batch_norm.x->dim[1], lanes = least(b->lanes, channels - c);
     const double m = (double)(b->batch * b->rows);
     norm_lanes mean = {0}, factor = {0}, level = {0}, slope = {0};
     double sum[NORM_WIDTH], product[NORM_WIDTH];
     for (int64_t l = 0; l < lanes; l++)
-        mean[l] = statistics[c + l];
+        mean[l] = work->mean[c + l];
     norm_repeat(mean, b->lanes);
-    norm_products(b, all, mean, sum, product);
+    norm_products(b, &all, mean, sum, product);
     for (int64_t l = 0; l < lanes; l++) {
-        const float inverse = ref_norm_inverse(statistics[size.channels + c + l], op->def.batch_norm.epsilon);
-        gshift[c + l] = (float)sum[l];
-        gscale[c + l] = (float)(product[l] * inverse);
-        factor[l] = scale[c + l] * inverse;
+        const float inverse = ref_norm_inverse(work->variance[c + l], work->op->def.batch_norm.epsilon);
+        work->gshift[c + l] = (float)sum[l];
+        work->gscale[c + l] = (float)(product[l] * inverse);
+        factor[l] = work->scale[c + l] * inverse;
         level[l] = (float)(sum[l] / m);
         slope[l] = (float)(product[l] * inverse * inverse / m);
     }
     norm_repeat(factor, b->lanes);
     norm_repeat(level, b->lanes);
     norm_repeat(slope, b->lanes);
-    if (all->to)
-        norm_spread(b, all, mean, factor, level, slope);
+    if (all.to)
+        norm_spread(b, &all, mean, factor, level, slope);
+}
+
+static void backward_blocks(void *data, int64_t from, int64_t to)
+{
+    const blocks *work = data;
+    for (int64_t c = from; c < to; c += work->block.lanes)
+        block_backward(work, c);
 }
 
 void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
@@ -165,11 +215,15 @@ void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy
     const norm_images all = {
         .x = at[0], .y = d->relu ? at[1] : NULL, .gy = at[2], .to = gx ? at[3] : NULL, .gskip = gskip ? at[4] : NULL};
     if (is_image(d)) {
-        const norm_block b = block_of(op);
-        for (int64_t c = 0; c < size.channels; c += b.lanes) {
-            const norm_images i = norm_images_at(&all, c * b.rows);
-            block_backward(op, &b, c, &i, scale, statistics, gscale, gshift);
-        }
+        blocks work = {.op = op,
+                       .block = block_of(op),
+                       .all = &all,
+                       .scale = scale,
+                       .mean = statistics,
+                       .variance = statistics + size.channels,
+                       .gscale = gscale,
+                       .gshift = gshift};
+        each_block(&work, backward_blocks);
     } else {
         if (all.y)
             ref_relu_mask(all.y, at[2], size.batch * size.channels);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cpu/team.h"
+
 /* A vector holds a row of 16 lanes or two rows of 8. */
 enum { WIDTH = NORM_WIDTH, FLOWS = 4, CHUNK = 1024 };
 typedef float vector __attribute__((vector_size(64), may_alias, aligned(4))); /* rows of 8 lanes may begin anywhere */
@@ -187,10 +189,11 @@ norm_images norm_images_at(const norm_images *all, int64_t at)
                          .to = all->to ? all->to + at : NULL};
 }
 
-/* Products over all rows of a block, or, in a forward, moments around `middle`. */
-static void sum_block(const norm_block *b, const norm_images *all, const float *middle, sums *s)
+/* Products over all rows of samples of a block, or, in a forward, moments around `middle`. */
+static void sum_samples(const norm_block *b, const norm_images *all, const float *middle, int64_t from, int64_t to,
+                        sums *s)
 {
-    for (int64_t n = 0; n < b->batch; n++)
+    for (int64_t n = from; n < to; n++)
         for (int64_t r = 0; r < b->rows; r += CHUNK) {
             const norm_images i = norm_images_at(all, n * b->sample + r * b->lanes);
             const int64_t rows = least(CHUNK, b->rows - r);
@@ -205,11 +208,42 @@ static void sum_block(const norm_block *b, const norm_images *all, const float *
     join(s, b->lanes);
 }
 
+/* What threads do with the samples of one block. */
+typedef struct {
+    const norm_block *block;
+    const norm_images *all;
+    const float *mean, *factor, *level, *slope;
+    bool relu;
+    sums *part; /* of each thread */
+} samples;
+
+static void sum_parts(void *data, int64_t from, int64_t to)
+{
+    const samples *s = data;
+    const norm_block *b = s->block;
+    for (int64_t part = from; part < to; part++)
+        sum_samples(b, s->all, s->mean, b->batch * part / b->threads, b->batch * (part + 1) / b->threads,
+                    &s->part[part]);
+}
+
+static void sum_block(const norm_block *b, const norm_images *all, const float *middle, sums *total)
+{
+    sums part[TEAM_MOST];
+    memset(part, 0, sizeof *part * (size_t)b->threads);
+    samples s = {.block = b, .all = all, .mean = middle, .part = part};
+    team_split(b->threads, b->threads, 1, sum_parts, &s);
+    *total = part[0];
+    for (int p = 1; p < b->threads; p++)
+        for (int i = 0; i < 2; i++)
+            for (int l = 0; l < WIDTH; l++)
+                total->all[i][l] += part[p].all[i][l];
+}
+
 void norm_statistics(const norm_block *b, const float *x, float *mean, float *variance)
 {
     const double m = (double)(b->batch * b->rows);
     norm_lanes k;
-    sums s = {.rows = 0};
+    sums s;
     memcpy(k, x + b->rows / 2 * b->lanes, sizeof *k * (size_t)b->lanes);
     norm_repeat(k, b->lanes);
     sum_block(b, &(norm_images){.x = x}, k, &s);
@@ -220,31 +254,48 @@ void norm_statistics(const norm_block *b, const float *x, float *mean, float *va
     }
 }
 
+/* Samples descend: what the sums read last is still in the cache. */
+static void apply_samples(void *data, int64_t from, int64_t to)
+{
+    const samples *s = data;
+    const int64_t floats = s->block->rows * s->block->lanes;
+    for (int64_t n = to - 1; n >= from; n--) {
+        const norm_images i = norm_images_at(s->all, n * s->block->sample);
+        apply(i.x, i.skip, i.to, s->mean, s->factor, s->level, floats, s->relu);
+    }
+}
+
 void norm_apply(const norm_block *b, const norm_images *all, const float *mean, const float *factor, const float *shift,
                 bool relu)
 {
-    for (int64_t n = b->batch - 1; n >= 0; n--) { /* what the sums read last is still in the cache */
-        const norm_images i = norm_images_at(all, n * b->sample);
-        apply(i.x, i.skip, i.to, mean, factor, shift, b->rows * b->lanes, relu);
-    }
+    samples s = {.block = b, .all = all, .mean = mean, .factor = factor, .level = shift, .relu = relu};
+    team_split(b->threads, b->batch, 1, apply_samples, &s);
 }
 
 void norm_products(const norm_block *b, const norm_images *all, const float *mean, double *sum, double *product)
 {
-    sums s = {.rows = 0};
+    sums s;
     sum_block(b, all, mean, &s);
     memcpy(sum, s.all[0], sizeof s.all[0]);
     memcpy(product, s.all[1], sizeof s.all[1]);
 }
 
+static void spread_samples(void *data, int64_t from, int64_t to)
+{
+    const samples *s = data;
+    const int64_t floats = s->block->rows * s->block->lanes;
+    for (int64_t n = to - 1; n >= from; n--) {
+        const norm_images i = norm_images_at(s->all, n * s->block->sample);
+        if (i.gskip) /* what counts of gy */
+            spread(i.x, NULL, i.gskip, i.to, s->mean, s->factor, s->level, s->slope, floats);
+        else
+            spread(i.x, i.y, i.gy, i.to, s->mean, s->factor, s->level, s->slope, floats);
+    }
+}
+
 void norm_spread(const norm_block *b, const norm_images *all, const float *mean, const float *factor,
                  const float *level, const float *slope)
 {
-    for (int64_t n = b->batch - 1; n >= 0; n--) {
-        const norm_images i = norm_images_at(all, n * b->sample);
-        if (i.gskip) /* what counts of gy */
-            spread(i.x, NULL, i.gskip, i.to, mean, factor, level, slope, b->rows * b->lanes);
-        else
-            spread(i.x, i.y, i.gy, i.to, mean, factor, level, slope, b->rows * b->lanes);
-    }
+    samples s = {.block = b, .all = all, .mean = mean, .factor = factor, .level = level, .slope = slope};
+    team_split(b->threads, b->batch, 1, spread_samples, &s);
 }

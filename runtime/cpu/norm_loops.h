@@ -2,7 +2,8 @@
  * WIDTH, written twice for 8 lanes (norm_repeat); padded lanes hold zeros, which makes theirs of the results zero.
  *
  * Order of sums: f32 over at least CHUNK rows (FLOWS sums side by side, joined in order), then double, samples
- * ascending. On small integers the mean has the bits of the naive kernels, the variance and the gradients differ in the
+ * ascending; those of threads, which have neighbouring samples, are joined in order: the last bits depend on how many
+ * there are. On small integers the mean has the bits of the naive kernels, the variance and the gradients differ in the
  * last. */
 #ifndef PN_CPU_NORM_LOOPS_H
 #define PN_CPU_NORM_LOOPS_H
@@ -16,7 +17,7 @@ typedef float norm_lanes[NORM_WIDTH] __attribute__((aligned(64)));
 /* One block of channels of one sample is `rows` rows of `lanes` floats; samples are `sample` floats apart. */
 typedef struct {
     int64_t batch, rows, sample;
-    int lanes;
+    int lanes, threads; /* threads: they share the samples */
 } norm_block;
 
 /* Images or their gradients, all in blocks of the same channels; NULL: not there. */

@@ -2,9 +2,10 @@
  * stored output up to windows of 255 elements, else four, kept in the planned argmax slots. */
 #include "cpu.h"
 
-static void relu(float *restrict y, int64_t n)
+static void relu(void *data, int64_t from, int64_t to)
 {
-    for (int64_t i = 0; i < n; i++)
+    float *y = data;
+    for (int64_t i = from; i < to; i++)
         y[i] = y[i] > 0.0f ? y[i] : 0.0f;
 }
 
@@ -111,21 +112,46 @@ pn_op *pn_maxpool_init(pn_stage *stage, const pn_pool_def *def)
     return own ? own : pool_init(stage, def, dnnl_pooling_max, true);
 }
 
+/* Planes of own pooling. */
+typedef struct {
+    const maxpool16 *own;
+    const float *read;
+    float *write;
+    uint8_t *winner;
+    bool backward;
+} planes;
+
+static void own_part(void *data, int64_t from, int64_t to)
+{
+    const planes *all = data;
+    const maxpool16 *own = all->own;
+    const int64_t in = own->height * own->width * 16, out = own->out_height * own->out_width * 16;
+    maxpool16 part = *own;
+    part.planes = to - from;
+    uint8_t *winner = all->winner ? all->winner + from * out : NULL;
+    if (all->backward)
+        maxpool16_backward(&part, all->read + from * out, winner, all->write + from * in);
+    else
+        maxpool16_forward(&part, all->read + from * in, all->write + from * out, winner);
+}
+
 void pn_maxpool_forward(pn_op *op, const float *x, float *y, void *argmax)
 {
     if (op->own.planes > 0) {
-        maxpool16_forward(&op->own, x, y, argmax);
+        planes all = {&op->own, x, y, argmax, false};
+        pn_target_split(op->stage, op->own.planes, 1, own_part, &all);
         return;
     }
     cpu_run(argmax ? &op->forward : &op->test, (const void *const[]){x, y, argmax});
     if (op->def.pool.relu)
-        relu(y, op->floats);
+        pn_target_split(op->stage, op->floats, CPU_FLOATS, relu, y);
 }
 
 void pn_maxpool_backward(pn_op *op, const float *gy, const void *argmax, float *gx)
 {
     if (op->own.planes > 0) {
-        maxpool16_backward(&op->own, gy, argmax, gx);
+        planes all = {&op->own, gy, gx, (uint8_t *)argmax, true};
+        pn_target_split(op->stage, op->own.planes, 1, own_part, &all);
         return;
     }
     cpu_run(&op->backward_data, (const void *const[]){gy, gx, argmax});

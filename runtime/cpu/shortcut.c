@@ -69,32 +69,50 @@ static void copy_all(const ref_shortcut *s, float *x, float *y, int lanes, bool 
         }
 }
 
+/* Images of x and y, in the layouts that the kernels want. */
+typedef struct {
+    ref_shortcut shape;
+    int lanes; /* 0: plain */
+    float *x, *y;
+    bool forward;
+} images;
+
+static void do_images(void *data, int64_t from, int64_t to)
+{
+    const images *all = data;
+    ref_shortcut s = all->shape;
+    const int lanes = all->lanes ? all->lanes : 1;
+    const int64_t rows = (s.height - 1) / s.stride + 1, columns = (s.width - 1) / s.stride + 1;
+    const int64_t x_sample = (s.in + lanes - 1) / lanes * lanes * s.height * s.width;
+    const int64_t y_sample = (s.out + lanes - 1) / lanes * lanes * rows * columns;
+    float *x = all->x + from * x_sample, *y = all->y + from * y_sample;
+    s.batch = to - from;
+    if (all->lanes) {
+        memset(all->forward ? y : x, 0, sizeof *x * (size_t)(s.batch * (all->forward ? y_sample : x_sample)));
+        copy_all(&s, x, y, lanes, all->forward);
+    } else if (all->forward) {
+        ref_shortcut_forward(&s, x, y);
+    } else {
+        ref_shortcut_backward(&s, y, x);
+    }
+}
+
 void pn_shortcut_forward(pn_op *op, const float *x, float *y)
 {
-    const ref_shortcut s = shape_of(&op->def.shortcut);
     const void *const pointer[] = {x, y};
     void *at[2];
     cpu_enter(&op->forward, pointer, at);
-    if (op->lanes) {
-        memset(at[1], 0, (size_t)dnn_bytes(op->forward.port[1].wants));
-        copy_all(&s, at[0], at[1], op->lanes, true);
-    } else {
-        ref_shortcut_forward(&s, at[0], at[1]);
-    }
+    images all = {shape_of(&op->def.shortcut), op->lanes, at[0], at[1], true};
+    pn_target_split(op->stage, all.shape.batch, 1, do_images, &all);
     cpu_leave(&op->forward, pointer);
 }
 
 void pn_shortcut_backward(pn_op *op, const float *gy, float *gx)
 {
-    const ref_shortcut s = shape_of(&op->def.shortcut);
     const void *const pointer[] = {gy, gx};
     void *at[2];
     cpu_enter(&op->backward_data, pointer, at);
-    if (op->lanes) {
-        memset(at[1], 0, (size_t)dnn_bytes(op->backward_data.port[1].wants));
-        copy_all(&s, at[1], at[0], op->lanes, false);
-    } else {
-        ref_shortcut_backward(&s, at[0], at[1]);
-    }
+    images all = {shape_of(&op->def.shortcut), op->lanes, at[1], at[0], false};
+    pn_target_split(op->stage, all.shape.batch, 1, do_images, &all);
     cpu_leave(&op->backward_data, pointer);
 }

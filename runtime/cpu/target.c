@@ -11,9 +11,11 @@ const char *pn_target_version(void)
     return "oneDNN " VERSION_TEXT(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH);
 }
 
-void pn_target_thread(void)
+const int pn_target_most_threads = TEAM_MOST;
+
+void pn_target_thread(const pn_run *run)
 {
-    dnn_single_thread();
+    team_set(run->threads);
 }
 
 const char *pn_target_isa(void)

@@ -72,8 +72,8 @@ int64_t ref_shortcut_before(const ref_shortcut *s);
 /* y = every stride-th row and column of x, between channels of zeros */
 void ref_shortcut_forward(const ref_shortcut *s, const float *x, float *y);
 void ref_shortcut_backward(const ref_shortcut *s, const float *gy, float *gx);
-/* mask[i] = 1: kept, as rt.h's pn_dropout_key says. */
-void ref_dropout_mask(uint64_t key, double probability, int64_t n, uint8_t *mask);
+/* mask[i] = 1: element first + i is kept, as rt.h's pn_dropout_key says. */
+void ref_dropout_mask(uint64_t key, double probability, int64_t first, int64_t n, uint8_t *mask);
 /* y = mask ? x / (1 - probability) : 0; the backward is the same map. */
 void ref_dropout(double probability, int64_t n, const float *x, const uint8_t *mask, float *y);
 

@@ -75,10 +75,10 @@ void ref_shortcut_backward(const ref_shortcut *s, const float *gy, float *gx)
     shortcut_planes(s, gx, (float *)gy, false);
 }
 
-void ref_dropout_mask(uint64_t key, double probability, int64_t n, uint8_t *mask)
+void ref_dropout_mask(uint64_t key, double probability, int64_t first, int64_t n, uint8_t *mask)
 {
     for (int64_t i = 0; i < n; i++)
-        mask[i] = pn_uniform(key, (uint64_t)i) >= probability;
+        mask[i] = pn_uniform(key, (uint64_t)(first + i)) >= probability;
 }
 
 void ref_dropout(double probability, int64_t n, const float *x, const uint8_t *mask, float *y)

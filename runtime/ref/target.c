@@ -11,7 +11,18 @@ const char *pn_target_version(void)
 }
 
 /* Threads and stages need no preparation: no library, no scratch. */
-void pn_target_thread(void) {}
+const int pn_target_most_threads = 1;
+void pn_target_thread(const pn_run *run)
+{
+    (void)run;
+}
+void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part_fn *work, void *data)
+{
+    (void)stage;
+    (void)unit;
+    if (count > 0)
+        work(data, 0, count);
+}
 
 void pn_target_prepare(pn_stage *stage)
 {

@@ -38,7 +38,7 @@ static void report_deadlock(pn_run *run)
 
 static void train(pn_run *run)
 {
-    pn_target_thread();
+    pn_target_thread(run);
     for (bool running = true; running;) {
         bool moved = false;
         running = false;

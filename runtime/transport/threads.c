@@ -110,7 +110,7 @@ static void done(pn_stage *stage, pn_channel *channel, int64_t n)
 static void open_links(pn_run *run)
 {
     slots_open(run);
-    int spins = run->program->nstages <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    int spins = run->program->nstages * run->threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
     for (int i = 0; i < run->program->nregisters; i++) {
         pn_channel *channel[] = {&run->program->reg[i]->forward, &run->program->reg[i]->gradient,
                                  &run->program->reg[i]->test};
@@ -130,7 +130,7 @@ typedef struct {
 static void *work(void *argument)
 {
     Worker *worker = argument;
-    pn_target_thread();
+    pn_target_thread(worker->stage->run);
     while (driver_step(worker->stage))
         ;
     watchdog_ended(worker->watchdog);
@@ -183,7 +183,7 @@ static void *go_round(void *argument)
 {
     Rounds *rounds = argument;
     pn_stage *stage = rounds->stage;
-    pn_target_thread();
+    pn_target_thread(stage->run);
     if (setjmp(stage->escape))
         return NULL;
     while (!atomic_load(&stage->run->stop) && (!rounds->enough || atomic_load(rounds->left) > 0))

@@ -120,7 +120,7 @@ static const Profile *read_text(Lowered *l, const char *text, const char *machin
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
     close(file);
     const Profile *profile =
-        profile_read(l->arena, l->diags, &l->sources, path, l->graph, target_table[TARGET_ref], machine);
+        profile_read(l->arena, l->diags, &l->sources, path, l->graph, target_table[TARGET_ref], 1, machine);
     unlink(path);
     return profile;
 }

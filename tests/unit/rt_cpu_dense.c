@@ -208,7 +208,7 @@ typedef struct {
 static void *turn(void *argument)
 {
     lane *l = argument;
-    pn_target_thread();
+    pn_target_thread(&l->w->run);
     for (int i = 0; i < 50; i++) {
         pn_conv_forward(l->op, slot(&l->x.value, i % SLOTS), l->w->def.weights, NULL, slot(&l->y.value, i % SLOTS));
         pn_conv_backward_weights(l->op, slot(&l->x.value, i % SLOTS), slot(&l->y.gradient, 0), l->w->def.gradient,

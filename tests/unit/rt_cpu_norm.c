@@ -19,10 +19,10 @@ static const norm_case cases[] = {
     {2, 1, 3, 3, 0, false, -1, 100},  {2, 64, 14, 14, 16, true, 8, -3}, {4, 7, 0, 0, 0, false, 0, 0},
 };
 
-static void norm_check(const norm_case *c, bool integers)
+static void norm_check(const norm_case *c, bool integers, int threads)
 {
     const double epsilon = 1e-5, momentum = 0.3;
-    world *w = world_new();
+    world *w = world_of(threads);
     const int rank = c->h > 0 ? 4 : 2;
     const ref_channels all = {c->batch, c->c, c->h > 0 ? c->h * c->w : 1};
     const int64_t n = all.batch * all.channels * all.size;
@@ -127,12 +127,13 @@ static void test_norm(void **state)
     (void)state;
     for (int integers = 0; integers < 2; integers++)
         for (int i = 0; i < PN_COUNT(cases); i++)
-            norm_check(&cases[i], integers);
+            for (int threads = 1; threads <= 3; threads++)
+                norm_check(&cases[i], integers, threads);
 }
 
-static void lrn_check(int64_t c, int64_t h, int64_t wide, int block, int size)
+static void lrn_check(int64_t c, int64_t h, int64_t wide, int block, int size, int threads)
 {
-    world *w = world_new();
+    world *w = world_of(threads);
     const ref_lrn r = {{2, c, h * wide}, size, 0.3, 0.75, 2};
     pn_tensor x = tensor("x", 4, 2, c, h, wide), y = tensor("y", 4, 2, c, h, wide);
     if (block)
@@ -160,9 +161,11 @@ static void lrn_check(int64_t c, int64_t h, int64_t wide, int block, int size)
 static void test_lrn(void **state)
 {
     (void)state;
-    lrn_check(20, 9, 11, 16, 5);
-    lrn_check(7, 4, 4, 8, 3);
-    lrn_check(40, 3, 3, 0, 31);
+    for (int threads = 1; threads <= 3; threads++) {
+        lrn_check(20, 9, 11, 16, 5, threads);
+        lrn_check(7, 4, 4, 8, 3, threads);
+        lrn_check(40, 3, 3, 0, 31, threads);
+    }
 }
 
 int main(void)

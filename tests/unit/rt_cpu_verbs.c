@@ -289,7 +289,7 @@ static void test_dropout(void **state)
         world_ready(w);
         float *px = numbers(360, false, 1), *pgy = numbers(360, false, 2), *ey = floats(360), *egx = floats(360);
         uint8_t *mask = pn_alloc(360), *expected = pn_alloc(360);
-        ref_dropout_mask(pn_dropout_key(7, "drop", 11), 0.25, 360, expected);
+        ref_dropout_mask(pn_dropout_key(7, "drop", 11), 0.25, 0, 360, expected);
         ref_dropout(0.25, 360, px, expected, ey);
         ref_dropout(0.25, 360, pgy, expected, egx);
         dirty(&y.value);

@@ -23,7 +23,7 @@ typedef struct {
     pn_stage stage;
 } world;
 
-static inline world *world_new(void)
+static inline world *world_of(int threads)
 {
     world *w = pn_alloc(sizeof *w);
     w->def.weights = pn_alloc((int64_t)VERSIONS * WEIGHT_FLOATS * (int64_t)sizeof(float));
@@ -33,10 +33,16 @@ static inline world *world_new(void)
     w->run.program = &w->program;
     w->run.stage = &w->stage;
     w->run.seed = 7;
+    w->run.threads = threads;
     w->stage.def = &w->def;
     w->stage.run = &w->run;
-    pn_target_thread();
+    pn_target_thread(&w->run);
     return w;
+}
+
+static inline world *world_new(void)
+{
+    return world_of(1);
 }
 
 static inline void world_ready(world *w)

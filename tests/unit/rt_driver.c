@@ -58,6 +58,7 @@ static void open_world(World *world, const pn_phase *phase, int nphases, int64_t
     world->program = (pn_program){.batch = 10, .stage = defs, .nstages = 1, .phase = phase, .nphases = nphases};
     world->data.test_count = 15;
     world->run = (pn_run){.program = &world->program,
+                          .threads = 1,
                           .stage = &world->stage,
                           .data = &world->data,
                           .recipe = &world->recipe,

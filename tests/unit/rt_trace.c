@@ -43,6 +43,7 @@ static void run(World *world, int64_t steps, int64_t test_every, int64_t bytes)
         (pn_program){.name = "toy", .batch = 10, .stage = defs, .nstages = 1, .phase = &phase, .nphases = 1};
     world->data.test_count = 15;
     world->run = (pn_run){.program = &world->program,
+                          .threads = 1,
                           .stage = &world->stage,
                           .transport = pn_transport_table[0],
                           .steps = steps,

@@ -59,6 +59,7 @@ static bool run_toy(World *world, const char *by, int64_t steps, int64_t test_ev
                                .shift = {-1}};
     pn_run *run = &world->run;
     *run = (pn_run){.program = &toy_program,
+                    .threads = 1,
                     .stage = world->stage,
                     .transport = transport(by),
                     .seed = 1,
@@ -269,7 +270,7 @@ static bool count_round(pn_stage *stage)
 static bool go_rounds(World *world, const char *by, int bad)
 {
     memset(world, 0, sizeof *world);
-    world->run = (pn_run){.program = &toy_program, .stage = world->stage, .transport = transport(by)};
+    world->run = (pn_run){.program = &toy_program, .threads = 1, .stage = world->stage, .transport = transport(by)};
     for (int s = 0; s < STAGES; s++) {
         world->stage[s] = (pn_stage){.run = &world->run, .index = s};
         atomic_store(&rounds[s], 0);
