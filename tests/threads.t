@@ -11,10 +11,10 @@ build() { # FOLDER FILE ARGUMENTS...
     "$PNETC" build "$file" -o "$folder" --quiet -Wno-balance "$@" >log 2>&1 || note "$(cat log)"
     program=$(find "$folder" -maxdepth 1 -type f -perm -u+x | head -1)
 }
-run() { # OUT ARGUMENTS...
-    local out=$1
+run() { # NAME ARGUMENTS...
+    local weights=$1.safetensors
     shift
-    "$program" --quiet --save "$out.safetensors" "$@" >out 2>log || { note "$(cat log)"; return 1; }
+    "$program" --quiet --save "$weights" "$@" >out 2>log || { note "$(cat log)"; return 1; }
 }
 same() { cmp -s "$1.safetensors" "$2.safetensors"; }
 
