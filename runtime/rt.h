@@ -56,6 +56,7 @@ struct pn_run {
     struct pn_dataset *data;
     struct pn_loader *loader;         /* NULL: stages gather minibatches themselves (data/loader.c) */
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
+    bool exact;                       /* --exact: everything is direct */
     atomic_int stop;                  /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
@@ -122,8 +123,10 @@ void pn_param_initial(const pn_param *param, uint64_t seed, float *plain);
 /* ---- algorithms (core/algorithms.c): passes of operations that a target can do in more than one way ---- */
 typedef enum { PN_DIRECT, PN_WINOGRAD, PN_ALGORITHMS } pn_algorithm;
 /* For inits: how to do this pass ("forward") of an operation. PN_ALGORITHMS: it will be measured, then said by
- * pn_algorithm_measured. possible: there is PN_WINOGRAD for it. */
-pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible);
+ * pn_algorithm_measured. possible: there is PN_WINOGRAD for it; known_to_win: it is taken where nobody asks for a
+ * measurement, a rule of shapes that gives the same in every run. */
+pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible, bool known_to_win);
+const char *pn_algorithm_name(pn_algorithm algorithm); /* "direct", "winograd" */
 /* Notes the seconds of each (the second one only if possible); gives the choice. */
 pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *pass, bool possible,
                                    const double *seconds);
@@ -147,6 +150,9 @@ void pn_target_settle(pn_stage *stage);
 /* Tells of every copy in a step that changes the layout of something: of which operation, what, its bytes. */
 typedef void pn_reorder_fn(void *to, const char *op, const char *what, int64_t bytes);
 void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to);
+/* Tells of every pass that a target has algorithms for: which one it takes, and the name of the code that does it. */
+typedef void pn_algorithm_fn(void *to, const char *op, const char *pass, const char *algorithm, const char *code);
+void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to);
 /* Between a parameter's stored form (room floats, its layout) and plain order. */
 void pn_param_to_plain(const pn_param *param, const float *stored, float *plain);
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored);

@@ -85,10 +85,37 @@ ok $? "an edited file, on threads"
 run cpu/small --algorithms all.txt --transport serial --save serial.safetensors
 ok $? "an edited file, on one thread"
 ok "$(cmp -s threads.safetensors serial.safetensors; echo $?)" "the same weights"
-run cpu/small --save direct.safetensors
+run cpu/small --exact --save direct.safetensors --report report.json
 awk '$1 == "op" { $4 = "direct" } { print }' first.txt >direct.txt
 run cpu/small --algorithms direct.txt --save chosen.safetensors
-ok "$(cmp -s direct.safetensors chosen.safetensors; echo $?)" "all direct: the weights of a run without a file"
+ok "$(cmp -s direct.safetensors chosen.safetensors; echo $?)" "all direct: the weights of --exact"
+# PASSES OF WHICH ALGORITHM in report.json: as "conv2 forward direct jit:avx512_core,"
+passes() {
+    python3 -c '
+import json
+for stage in json.load(open("report.json"))["stages"]:
+    for one in stage["algorithms"]:
+        assert set(one) == {"op", "pass", "algorithm", "code"} and one["code"]
+        print(one["op"], one["pass"], one["algorithm"], "own" if one["code"] == "own" else "library")'
+}
+is "$(passes | sort -u | grep -c ' direct library$')" 11 "--report: every pass is direct"
+is "$(passes | wc -l)" 11 "and there are no others"
+run cpu/small --save rule.safetensors --report report.json
+ok $? "a run without a file"
+if grep -q ' winograd own$' <<<"$(passes)"; then
+    is "$(passes | grep ' own$' | cut -d' ' -f1,2 | sort | tr '\n' ',')" \
+        "$(printf '%s,' conv{2,3}' '{backward_data,backward_weights,forward})" "the rule: 3x3 of channels in sixteens"
+    cmp -s direct.safetensors rule.safetensors
+    is $? 1 "which differs from direct"
+else
+    note "not built for AVX-512: the rule takes direct"
+    ok "$(cmp -s direct.safetensors rule.safetensors; echo $?)" "the rule: direct"
+fi
+run cpu/small --transport threads --save again.safetensors
+ok "$(cmp -s rule.safetensors again.safetensors; echo $?)" "the rule: the same weights on threads"
+run cpu/small --exact --algorithms first.txt
+is $? 2 "--exact with --algorithms: refused"
+like "$(cat log)" "^error: --exact leaves nothing for --algorithms to choose" "says why"
 if grep -q ' winograd ' all.txt; then
     cmp -s direct.safetensors threads.safetensors
     is $? 1 "Winograd differs, so it was used"

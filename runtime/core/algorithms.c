@@ -171,11 +171,16 @@ void algorithms_check(const pn_run *run)
 }
 
 /* ---- for targets ---- */
-pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible)
+const char *pn_algorithm_name(pn_algorithm algorithm)
+{
+    return algorithm_name[algorithm];
+}
+
+pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible, bool known_to_win)
 {
     const struct pn_algorithms *all = stage->run->algorithms;
     if (!all)
-        return PN_DIRECT;
+        return known_to_win && !stage->run->exact ? PN_WINOGRAD : PN_DIRECT;
     if (all->measures)
         return PN_ALGORITHMS;
     AlgorithmLine *line = find(all, op, pass);

@@ -241,6 +241,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_loader_open(run, options.prefetch);
 
     pn_target_thread(run);
+    run->exact = options.exact;
     if (options.algorithms) {
         algorithms_open(run, options.algorithms);
         if (run->algorithms->measures && !options.quiet)

@@ -208,6 +208,8 @@ static bool contradicts(const pn_options *options)
         says = "--load and --resume both set the weights: give one";
     else if (options->checkpoint_every > 0 && !options->checkpoint)
         says = "--checkpoint-every wants --checkpoint FILE";
+    else if (options->exact && options->algorithms)
+        says = "--exact leaves nothing for --algorithms to choose: give one";
     if (says)
         fprintf(stderr, "error: %s\n", says);
     return says != NULL;
@@ -247,6 +249,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
          &options->trace},
         {"algorithms", "FILE", "do convolutions in the way that FILE says; if it is not there: measure, write it",
          IS_TEXT, &options->algorithms},
+        {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG, &options->exact},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
         {"version", NULL, "print versions", IS_VERSION, NULL},

@@ -15,7 +15,7 @@ typedef struct {
     double timeout; /* seconds; from the environment, PN_TIMEOUT */
     const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms; /* NULL: not given */
     const pn_transport *transport;
-    bool quiet;
+    bool quiet, exact;
 } pn_options;
 
 /* Fills `options` and returns -1; or says what is to be said and returns the exit code: 0 after --help, --version, 2

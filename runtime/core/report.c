@@ -24,18 +24,31 @@ static json_t *reorders(const pn_stage *stage)
     return list;
 }
 
+static void list_algorithm(void *to, const char *op, const char *pass, const char *algorithm, const char *code)
+{
+    json_array_append_new(
+        to, json_pack("{s:s, s:s, s:s, s:s}", "op", op, "pass", pass, "algorithm", algorithm, "code", code));
+}
+
+static json_t *algorithms(const pn_stage *stage)
+{
+    json_t *list = json_array();
+    pn_target_algorithms(stage, list_algorithm, list);
+    return list;
+}
+
 /* staleness: the most of the stage's own updates seen between a minibatch's forward and its backward. ring: the most
  * minibatches between them at a time. */
 static json_t *stage_report(const pn_stage *stage)
 {
     int64_t done = stage->backwards - stage->run->first;
     double mean = done > 0 ? (double)stage->staleness_sum / (double)done : 0;
-    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "stage", stage->index, "staleness",
+    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index, "staleness",
                      (json_int_t)stage->staleness_most, "staleness_mean", real(mean), "ring",
                      (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
                      "scratch_bytes", (json_int_t)stage->scratch_bytes, "busy_seconds", real(stage->busy_seconds),
                      "wait_seconds", real(stage->wait_seconds), "data_wait_seconds", real(stage->data_seconds),
-                     "reorders", reorders(stage));
+                     "reorders", reorders(stage), "algorithms", algorithms(stage));
 }
 
 static json_t *run_report(const pn_run *run, const pn_log *log)

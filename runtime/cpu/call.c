@@ -113,6 +113,13 @@ void cpu_call_close(cpu_call *call, dnnl_primitive_desc_t descriptor)
         pn_scratch_need(call->stage, call->copies + aligned(pad));
 }
 
+void cpu_call_close_kernel(cpu_call *call, cpu_kernel *kernel, const void *with, int64_t room_bytes)
+{
+    call->kernel = kernel;
+    call->with = with;
+    pn_scratch_need(call->stage, call->copies + aligned(room_bytes));
+}
+
 static void bind_scratchpad(cpu_primitive *p, dnnl_engine_t engine, char *at)
 {
     if (scratch_bytes(p) > 0)
@@ -153,6 +160,14 @@ static void move(const cpu_call *call, const cpu_port *port, dnnl_memory_t from,
     execute(call, &port->reorder, 2, arg);
 }
 
+static void run_kernel(const cpu_call *call, const dnnl_exec_arg_t *arg)
+{
+    void *at[CPU_PORTS] = {NULL};
+    for (int i = 0; i < call->nports; i++)
+        dnn_need(dnnl_memory_get_data_handle(arg[i].memory, &at[i]), "memory");
+    call->kernel(call, at, (char *)call->stage->scratch + call->copies);
+}
+
 void cpu_run_on(const cpu_call *call, const dnnl_memory_t *slot)
 {
     dnnl_exec_arg_t arg[CPU_PORTS + 1];
@@ -162,7 +177,10 @@ void cpu_run_on(const cpu_call *call, const dnnl_memory_t *slot)
             move(call, port, slot[i], port->copy);
         arg[i] = (dnnl_exec_arg_t){port->argument, port->reorder.run ? port->copy : slot[i]};
     }
-    execute(call, &call->main, call->nports, arg);
+    if (call->kernel)
+        run_kernel(call, arg);
+    else
+        execute(call, &call->main, call->nports, arg);
     for (int i = 0; i < call->nports; i++)
         if (call->port[i].reorder.run && call->port[i].writes)
             move(call, &call->port[i], call->port[i].copy, slot[i]);
@@ -227,18 +245,37 @@ static void tell_reorders(const cpu_call *call, pn_reorder_fn *tell, void *to)
             tell(to, call->name, call->port[i].bank->what, dnn_bytes(call->port[i].wants));
 }
 
-/* The list has the last call first. */
-void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to)
+/* The list of calls has the last one first. */
+static int count_calls(const pn_stage *stage)
 {
     const cpu_stage *state = stage->target;
     int count = 0;
     for (const cpu_call *call = state ? state->calls : NULL; call; call = call->next)
         count++;
-    while (count-- > 0) {
-        const cpu_call *call = state->calls;
-        for (int i = 0; i < count; i++)
-            call = call->next;
-        tell_reorders(call, tell, to);
+    return count;
+}
+
+static const cpu_call *call_before(const pn_stage *stage, int later)
+{
+    const cpu_call *call = ((const cpu_stage *)stage->target)->calls;
+    for (int i = 0; i < later; i++)
+        call = call->next;
+    return call;
+}
+
+void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to)
+{
+    for (int count = count_calls(stage); count-- > 0;)
+        tell_reorders(call_before(stage, count), tell, to);
+}
+
+void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to)
+{
+    for (int count = count_calls(stage); count-- > 0;) {
+        const cpu_call *call = call_before(stage, count);
+        if (call->pass && cpu_call_runs(call))
+            tell(to, call->name, call->pass, pn_algorithm_name(call->algorithm),
+                 call->kernel ? "own" : dnn_implementation(call->main.descriptor));
     }
 }
 

@@ -86,7 +86,7 @@ static void measure(cpu_stage *state, cpu_choice *choice)
     for (int i = 0; i < PN_ALGORITHMS; i++) {
         const pn_algorithm algorithm = (i + round) % PN_ALGORITHMS; /* each comes first now and then */
         const cpu_call *way = algorithm == PN_WINOGRAD ? &choice->winograd : call;
-        if (!way->main.run)
+        if (!cpu_call_runs(way))
             continue;
         const double seconds = seconds_of(way, slot);
         if (round > 0)
@@ -121,7 +121,7 @@ static int order(const void *a, const void *b)
 
 static void settle(cpu_choice *choice)
 {
-    const bool possible = choice->winograd.main.run != NULL;
+    const bool possible = cpu_call_runs(&choice->winograd);
     double median[PN_ALGORITHMS], sorted[CPU_ROUNDS];
     for (int i = 0; i < PN_ALGORITHMS; i++) {
         memcpy(sorted, (choice->twin ? choice->twin : choice)->seconds[i], sizeof sorted);
@@ -136,7 +136,8 @@ static void settle(cpu_choice *choice)
         choice->winograd = direct;
         choice->winograd.next = next;
     }
-    choice->winograd.nports = 0; /* the one that lost is never run */
+    choice->winograd.nports = 0; /* the one that lost is never run, nor told of */
+    choice->winograd.pass = NULL;
 }
 
 void pn_target_settle(pn_stage *stage)

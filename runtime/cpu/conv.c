@@ -1,7 +1,7 @@
 /* conv.c: convolution. The activations keep the layout they have; only when the library has nothing but its reference
  * code for it may it choose another, and a reorder is put between. The direct forward's choice of layout is y's and the
- * weights'. Algorithm: direct, which is exact on small integers and sums in one order; or, where the run's choices say
- * so for a pass, Winograd's, if the library has it for the layouts as they are: no layout depends on the choice. */
+ * weights'. Algorithm, for each pass: direct, which is exact on small integers; or Winograd's, by the kernels of
+ * winograd.h where these layouts are theirs, else by the library if it has it: no layout depends on the choice. */
 #include "cpu.h"
 
 typedef struct {
@@ -85,56 +85,93 @@ static dnnl_primitive_desc_t pick(const shapes *s, dnn_pass pass, dnn_layout x, 
     return made;
 }
 
-/* The call of a pass: its ports in the order of the verb's pointers. */
-static void open_call(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, dnnl_primitive_desc_t made)
+static const char *const pass_name[] = {
+    [DNN_FORWARD] = "forward", [DNN_BACKWARD_DATA] = "backward_data", [DNN_BACKWARD_WEIGHTS] = "backward_weights"};
+
+/* The layouts that a pass wants. */
+typedef struct {
+    dnn_layout x, w, y;
+} wishes;
+
+static wishes wishes_of(dnnl_primitive_desc_t made, dnn_pass pass)
 {
-    const dnn_layout src = dnn_wants(made, pass == DNN_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md);
-    const dnn_layout dst = dnn_wants(made, pass == DNN_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md);
-    const dnn_layout w =
-        dnn_wants(made, pass == DNN_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md);
+    return (wishes){
+        .x = dnn_wants(made, pass == DNN_BACKWARD_DATA ? dnnl_query_diff_src_md : dnnl_query_src_md),
+        .w = dnn_wants(made, pass == DNN_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md),
+        .y = dnn_wants(made, pass == DNN_FORWARD ? dnnl_query_dst_md : dnnl_query_diff_dst_md)};
+}
+
+/* The call of a pass: its ports in the order of the verb's pointers. */
+static void open_call(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, pn_algorithm algorithm,
+                      const wishes *wants)
+{
     cpu_call_open(call, op->stage, op->name);
+    call->pass = pass_name[pass];
+    call->algorithm = algorithm;
     switch (pass) {
     case DNN_BACKWARD_DATA:
-        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, dst, false);
-        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, w, false);
-        cpu_call_port(call, &op->x, DNNL_ARG_DIFF_SRC, src, true);
+        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, wants->y, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, wants->w, false);
+        cpu_call_port(call, &op->x, DNNL_ARG_DIFF_SRC, wants->x, true);
         break;
     case DNN_BACKWARD_WEIGHTS:
-        cpu_call_port(call, &op->x, DNNL_ARG_SRC, src, false);
-        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, dst, false);
-        cpu_call_port(call, &op->w, DNNL_ARG_DIFF_WEIGHTS, w, true);
+        cpu_call_port(call, &op->x, DNNL_ARG_SRC, wants->x, false);
+        cpu_call_port(call, &op->y, DNNL_ARG_DIFF_DST, wants->y, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_DIFF_WEIGHTS, wants->w, true);
         if (s->bias)
             cpu_call_port(call, &op->b, DNNL_ARG_DIFF_BIAS, s->bias, true);
         break;
     default:
-        cpu_call_port(call, &op->x, DNNL_ARG_SRC, src, false);
-        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, w, false);
-        cpu_call_port(call, &op->y, DNNL_ARG_DST, dst, true);
+        cpu_call_port(call, &op->x, DNNL_ARG_SRC, wants->x, false);
+        cpu_call_port(call, &op->w, DNNL_ARG_WEIGHTS, wants->w, false);
+        cpu_call_port(call, &op->y, DNNL_ARG_DST, wants->y, true);
         if (s->bias)
             cpu_call_port(call, &op->b, DNNL_ARG_BIAS, s->bias, false);
         break;
     }
+}
+
+static void open_library(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, pn_algorithm algorithm,
+                         dnnl_primitive_desc_t made)
+{
+    const wishes wants = wishes_of(made, pass);
+    open_call(call, op, s, pass, algorithm, &wants);
     cpu_call_close(call, made);
+}
+
+/* winograd NULL: by our own kernels. */
+static void open_winograd(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass,
+                          dnnl_primitive_desc_t winograd)
+{
+    if (winograd) {
+        open_library(call, op, s, pass, PN_WINOGRAD, winograd);
+        return;
+    }
+    open_call(call, op, s, pass, PN_WINOGRAD, &(wishes){op->x.layout, op->w.layout, op->y.layout});
+    cpu_winograd_close(call, &op->winograd, pass);
 }
 
 /* The pass as the run wants it: direct, Winograd's, or both, to be measured. */
 static void open_pass(cpu_call *call, const pn_op *op, const shapes *s, dnn_pass pass, dnnl_primitive_desc_t direct,
                       dnnl_primitive_desc_t hint)
 {
-    const char *name = pass == DNN_FORWARD         ? "forward"
-                       : pass == DNN_BACKWARD_DATA ? "backward_data"
-                                                   : "backward_weights";
-    dnnl_primitive_desc_t winograd = op->stage->run->algorithms ? create_winograd(op, s, pass, hint) : NULL;
-    const pn_algorithm chosen = pn_algorithm_of(op->stage, op->name, name, winograd != NULL);
-    open_call(call, op, s, pass, chosen == PN_WINOGRAD ? winograd : direct);
+    const char *name = pass_name[pass];
+    const bool own = op->winograd.in > 0;
+    dnnl_primitive_desc_t winograd = op->stage->run->algorithms && !own ? create_winograd(op, s, pass, hint) : NULL;
+    const pn_algorithm chosen =
+        pn_algorithm_of(op->stage, op->name, name, own || winograd, own && winograd_wins(&op->winograd));
+    if (chosen == PN_WINOGRAD)
+        open_winograd(call, op, s, pass, winograd);
+    else
+        open_library(call, op, s, pass, PN_DIRECT, direct);
     if (chosen == PN_DIRECT && winograd)
         dnn_need(dnnl_primitive_desc_destroy(winograd), "descriptor");
     if (chosen == PN_WINOGRAD && pass != DNN_FORWARD) /* layouts are the forward's */
         dnn_need(dnnl_primitive_desc_destroy(direct), "descriptor");
     if (chosen == PN_ALGORITHMS) {
         cpu_choice *choice = cpu_choice_new(call, name);
-        if (winograd)
-            open_call(&choice->winograd, op, s, pass, winograd);
+        if (own || winograd)
+            open_winograd(&choice->winograd, op, s, pass, winograd);
     }
 }
 
@@ -157,6 +194,8 @@ pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
     cpu_bank_param(&op->w, stage, "the weights", d->w, w->stored);
     if (d->b)
         cpu_bank_param(&op->b, stage, "the bias", d->b, s.bias);
+    if (!cpu_winograd_of(&op->winograd, d, op))
+        op->winograd.in = 0;
 
     open_pass(&op->forward, op, &s, DNN_FORWARD, forward, NULL);
     open_pass(&op->backward_weights, op, &s, DNN_BACKWARD_WEIGHTS,

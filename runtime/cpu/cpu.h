@@ -8,7 +8,7 @@
  * Banks and calls. Nothing is made in the loop: a bank holds a dnnl_memory for every slot a pointer may name, and a
  * call is a primitive with its ports. A port whose bank has another layout than the primitive wants goes through a copy
  * in the stage's scratch: a reorder before (reads) or after (writes). Calls without a primitive give hand-written
- * kernels the same ports. Scratch holds nothing between calls. */
+ * kernels the same ports; a kernel may also stand in a primitive's place. Scratch holds nothing between calls. */
 #ifndef PN_CPU_CPU_H
 #define PN_CPU_CPU_H
 
@@ -16,6 +16,7 @@
 #include "maxpool16.h"
 #include "rt.h"
 #include "team.h"
+#include "winograd.h"
 
 struct pn_layout {
     dnn_layout stored, plain; /* of the same logical dimensions */
@@ -90,10 +91,16 @@ typedef struct {
     void *at;
     dnnl_memory_t copy;
 } cpu_port;
+/* at: where to read and write, by port; room: scratch. */
+typedef void cpu_kernel(const cpu_call *call, void *const *at, void *room);
 struct cpu_call {
     pn_stage *stage;
     const char *name;
+    const char *pass; /* of the operations that have algorithms; NULL: of none of them */
+    pn_algorithm algorithm;
     cpu_primitive main; /* run NULL: none */
+    cpu_kernel *kernel; /* NULL: none */
+    const void *with;   /* the kernel's own */
     cpu_port port[CPU_PORTS];
     int nports;
     int64_t copies; /* bytes of all ports' copies; the scratchpad follows */
@@ -104,6 +111,11 @@ void cpu_call_open(cpu_call *call, pn_stage *stage, const char *name);
 void cpu_call_port(cpu_call *call, const cpu_bank *bank, int argument, dnn_layout wants, bool writes);
 void cpu_call_close(cpu_call *call,
                     dnnl_primitive_desc_t descriptor); /* NULL: a hand-written kernel works on the ports */
+void cpu_call_close_kernel(cpu_call *call, cpu_kernel *kernel, const void *with, int64_t room_bytes);
+static inline bool cpu_call_runs(const cpu_call *call)
+{
+    return call->main.run || call->kernel;
+}
 /* Pointers in the order of the ports. */
 void cpu_run(const cpu_call *call, const void *const *pointer);
 /* The same on given memory objects, in the banks' layouts. */
@@ -122,7 +134,7 @@ enum { CPU_ROUNDS = 9 };
 struct cpu_choice {
     const char *op, *pass;
     cpu_call *call;    /* the op's: direct until it is settled */
-    cpu_call winograd; /* main.run NULL: there is none */
+    cpu_call winograd; /* runs nothing: there is none */
     int rounds;        /* done, the first of them unmeasured */
     double seconds[PN_ALGORITHMS][CPU_ROUNDS];
     const cpu_choice *twin; /* the same pass on the same shapes: measured once, chosen alike; NULL: none before it */
@@ -130,6 +142,12 @@ struct cpu_choice {
 };
 /* A choice to be measured for `call`; its winograd is to be opened by the caller if there is one. */
 cpu_choice *cpu_choice_new(cpu_call *call, const char *pass);
+
+/* ---- conv_winograd.c: the passes of a convolution that winograd.h has kernels for ---- */
+/* False: this one has other layouts or sizes than they are for. op's x, y and w have their layouts. */
+bool cpu_winograd_of(winograd16 *p, const pn_conv_def *def, const pn_op *op);
+/* Closes a call whose ports are those of the pass; p must live as long. */
+void cpu_winograd_close(cpu_call *call, const winograd16 *p, dnn_pass pass);
 
 /* Warns, once for an op and pass, of an implementation that nobody would choose. */
 bool cpu_is_slow(dnnl_primitive_desc_t descriptor);
@@ -156,6 +174,7 @@ struct pn_op {
     int64_t floats;              /* stored, of y */
     int lanes;                   /* batch_norm, shortcut: channels of a block; 0: plain */
     maxpool16 own;               /* planes 0: the library's pooling */
+    winograd16 winograd;         /* conv: in 0: not for this one */
     dnnl_primitive_desc_t chose; /* conv: the descriptor whose layouts y and the weights have */
     cpu_bank x, y, w, b, argmax;
     cpu_call forward, test, backward_data, backward_weights;

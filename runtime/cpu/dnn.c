@@ -254,6 +254,11 @@ dnn_layout dnn_blocked(const int64_t *dim, int block)
     return tagged(4, dim, block == 16 ? dnnl_aBcd16b : dnnl_aBcd8b);
 }
 
+dnn_layout dnn_blocked_weights(const int64_t *dim)
+{
+    return tagged(4, dim, dnnl_ABcd16b16a);
+}
+
 dnnl_primitive_desc_t dnn_reorder(dnnl_engine_t engine, dnn_layout from, dnn_layout to)
 {
     dnnl_primitive_attr_t attr = attributes(false);

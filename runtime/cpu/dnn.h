@@ -31,6 +31,8 @@ dnn_layout dnn_plain(int rank, const int64_t *dim);
 dnn_layout dnn_any(int rank, const int64_t *dim); /* the library chooses */
 /* [n, c, h, w] in blocks of 16 or 8 channels. */
 dnn_layout dnn_blocked(const int64_t *dim, int block);
+/* Weights [out / 16][in / 16][h][w][16 in][16 out]. */
+dnn_layout dnn_blocked_weights(const int64_t *dim);
 /* The part of `whole` that begins at `offset` and has size `dim`; NULL: a layout cannot say that. */
 dnn_layout dnn_part(dnn_layout whole, int rank, const int64_t *dim, const int64_t *offset);
 bool dnn_padded(dnn_layout layout); /* stores more than its elements */
