@@ -246,6 +246,22 @@ int optimizer_states(const Choice *optimizer)
     return find_choice(CHOICE_OPTIMIZER, optimizer->name)->states;
 }
 
+double choice_number(const Choice *choice, const char *key, double otherwise)
+{
+    for (int i = 0; i < choice->nargs; i++)
+        if (!strcmp(choice->arg[i].key, key))
+            return choice->arg[i].number;
+    return otherwise;
+}
+
+Momentum optimizer_momentum(const Choice *optimizer)
+{
+    const double sum = choice_number(optimizer, "momentum", -1), mean = choice_number(optimizer, "beta1", -1);
+    return (Momentum){.momentum = sum >= 0 ? sum : mean,
+                      .averages = sum < 0,
+                      .nesterov = choice_number(optimizer, "nesterov", 0) != 0};
+}
+
 /* ---- pnetc list data ---- */
 
 static void list_argument_doc(Text *out, const ChoiceDef *def, const ArgDef *arg, int position)

@@ -66,6 +66,8 @@ static void static_bytes(Emit *e, Text *out)
         *vec_push(e->arena, &sizes) = "sizeof dw";
         if (plan->states)
             *vec_push(e->arena, &sizes) = "sizeof state";
+        if (plan->ahead)
+            *vec_push(e->arena, &sizes) = "sizeof ahead";
     }
     if (plan->running_floats)
         *vec_push(e->arena, &sizes) = "sizeof running";
@@ -86,6 +88,56 @@ static void static_bytes(Emit *e, Text *out)
     text_printf(out, ",\n};\n");
 }
 
+/* ---- what corrects for staleness: coefficients of cure.h, one row a phase ---- */
+
+static bool cured(const Emit *e)
+{
+    for (int i = 0; i < e->sched->nphases; i++)
+        if (e->sched->phase[i].cure[e->stage].active && has_params(e))
+            return true;
+    return false;
+}
+
+static void cures(Emit *e, Text *out)
+{
+    text_printf(out, "\n/* What corrects for staleness, per phase: known before the run */\n"
+                     "static const pn_cure cure[] = {\n");
+    for (int i = 0; i < e->sched->nphases; i++) {
+        const Phase *phase = &e->sched->phase[i];
+        const Cure *cure = &phase->cure[e->stage];
+        Words words = {0};
+        if (!cure->active) {
+            text_printf(out, "    {.active = false}, /* %s */\n", phase->choice->preset);
+            continue;
+        }
+        const struct {
+            const char *field;
+            double value, otherwise;
+        } field[] = {
+            {"momentum", cure->momentum, -1},
+            {"rate_factor", cure->rate_factor, -1},
+            {"on_velocity", cure->on_velocity, -1},
+            {"on_gradient", cure->on_gradient, 0},
+            {"forward", cure->forward, 0},
+            {"backward", cure->backward, 0},
+            {"memory", cure->memory, 0},
+            {"back", cure->back, 0},
+            {"delay", cure->delay, 0},
+            {"reschedule", cure->reschedule, 0},
+            {"warmup", cure->warmup, 0},
+        };
+        *vec_push(e->arena, &words) = ".active = true";
+        for (int k = 0; k < COUNT(field); k++)
+            if (field[k].value != field[k].otherwise)
+                *vec_push(e->arena, &words) =
+                    arena_printf(e->arena, ".%s = %s", field[k].field, number_text(e->arena, field[k].value));
+        text_printf(out, "    {");
+        text_wrapped(out, words.at, words.count, ", ", "     ", 5);
+        text_printf(out, "}, /* %s */\n", phase->choice->preset);
+    }
+    text_printf(out, "};\n");
+}
+
 void emit_descriptor(Emit *e, Text *out)
 {
     const StagePlan *plan = &e->plan->stage[e->stage];
@@ -97,6 +149,8 @@ void emit_descriptor(Emit *e, Text *out)
     if (what.length >= 60)
         text_printf(&what, " ...");
     const bool params = has_params(e);
+    if (cured(e))
+        cures(e, out);
     text_printf(out,
                 "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
                 "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
@@ -106,6 +160,10 @@ void emit_descriptor(Emit *e, Text *out)
                     "    .param = param, .nparams = PARAMS,\n"
                     "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
                     plan->states ? " .state = state[0]," : "");
+    if (params && plan->ahead)
+        text_printf(out, "    .ahead = ahead[0], .aheads = %d,\n", plan->ahead);
+    if (cured(e))
+        text_printf(out, "    .cure = cure,\n");
     if (plan->running_floats)
         text_printf(out, "    .running = running,\n");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,

@@ -52,6 +52,8 @@ static void schedule_rows(Emit *e, Text *out)
         else
             text_printf(&text, "no staleness");
         row(out, i ? "" : "schedule", text.data);
+        if (phase->cure[e->stage].active)
+            row(out, "cure", cure_text(e->arena, &phase->cure[e->stage]));
     }
 }
 
@@ -112,8 +114,9 @@ static void memory_row(Emit *e, Text *out)
     text_printf(&text, "rings %lld B (%d in flight), transient %lld B", (long long)plan->saved_bytes,
                 e->sched->ring[e->stage], (long long)plan->transient_bytes);
     if (plan->weight_floats)
-        text_printf(&text, ", weights %lld x (%d version%s, gradient, %d state%s)", (long long)plan->weight_floats,
-                    plan->versions, plan->versions == 1 ? "" : "s", plan->states, plan->states == 1 ? "" : "s");
+        text_printf(&text, ", weights %lld x (%d version%s, gradient, %d state%s%s)", (long long)plan->weight_floats,
+                    plan->versions, plan->versions == 1 ? "" : "s", plan->states, plan->states == 1 ? "" : "s",
+                    plan->ahead ? arena_printf(e->arena, ", %d looked ahead", plan->ahead) : "");
     if (plan->running_floats)
         text_printf(&text, ", running statistics %lld", (long long)plan->running_floats);
     row(out, "memory", text.data);

@@ -187,6 +187,10 @@ static void weight_arrays(Emit *e, Text *out)
                 plan->versions);
     if (plan->states)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
+    if (plan->ahead)
+        text_printf(
+            out, "static PN_BUFFER float ahead[%d][WEIGHTS];   /* what forward or backward reads in their place */\n",
+            plan->ahead);
     if (plan->running_floats) {
         text_printf(out, "\n/* Running statistics: not trained, one copy: they follow the backwards */\n");
         offsets(e, out, true, "RUNNING", plan->running_floats);

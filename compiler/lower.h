@@ -178,6 +178,9 @@ void lower_settings(Lower *l);
 void lower_data_check(Lower *l); /* inputs of the network against the data source */
 /* settings_pipeline.c, settings_machine.c */
 void lower_schedule(Lower *l, const Expr *expr, Pipeline *out);
+/* settings_cure.c */
+void lower_cure(Lower *l, const Expr *expr, CureChoice *out);
+void lower_cure_check(Lower *l); /* against the optimiser and the phases */
 void lower_machine(Lower *l, const Item *item, Machine *out);
 
 /* choices.c */

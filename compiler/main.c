@@ -4,6 +4,7 @@
 
 #include "place.h"
 #include "session.h"
+#include "stability.h"
 
 static bool dumps(const Session *s, const char *what)
 {
@@ -17,7 +18,7 @@ static const CostModel *cost_model(Session *s, const Settings *settings, const T
     CostModel *model = arena_alloc(s->arena, sizeof *model);
     model->hardware = hardware_find(s->arena, s->diags, &s->sources, settings, o->machine);
     model->target = target;
-    model->states = optimizer_states(&settings->train.optimizer);
+    model->states = optimizer_states(&settings->train.optimizer) + cure_states(settings);
     model->threads = (int)settings->pipeline.threads;
     if (o->profile && model->hardware)
         model->profile = profile_read(s->arena, s->diags, &s->sources, o->profile, s->written, target, model->threads,
@@ -112,6 +113,7 @@ const Plan *compile(Session *s, Text *out)
     }
     s->balance = balance_judge(a, plan, predict(a, sched, s->model), written, o->command == COMMAND_CHECK);
     balance_warn(a, d, s->balance, written, o->warn_balance, o->warn_stale, o->warn_memory);
+    stability_warn(a, d, sched, o->warn_stability);
     return diag_errors(d) ? NULL : plan;
 }
 

@@ -64,7 +64,8 @@ static const OptionDef option_table[O_COUNT] = {
     [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)"},
     [O_MACHINE] = {"--machine", NULL, "NAME", "what to predict times for: pnetc list machines, or FILE.pnet"},
     [O_PROFILE] = {"--profile", NULL, "FILE", "times that were measured, instead of predicted ones"},
-    [O_WARN] = {"-W", NULL, "LIMIT", "warn of balance, stale or memory; -Wno-LIMIT: not; -WLIMIT=error: an error"},
+    [O_WARN] = {"-W", NULL, "LIMIT",
+                "warn of balance, stale, memory or stability; -Wno-LIMIT: not; -WLIMIT=error: an error"},
     [O_WORKERS] = {"--workers", NULL, "N", "try 1 to N workers (default: 8, or what the machine has)"},
     [O_ALL_SCHEDULES] = {"--all-schedules", NULL, NULL, "compare all schedules instead"},
     [O_STEPS] = {"--steps", NULL, "N", "minibatches to measure (default: 30)"},
@@ -233,7 +234,10 @@ static void set_warning(Options *o, const CommandDef *c, const char *value)
     const struct {
         const char *name;
         Warn *warn;
-    } limits[] = {{"balance", &o->warn_balance}, {"stale", &o->warn_stale}, {"memory", &o->warn_memory}};
+    } limits[] = {{"balance", &o->warn_balance},
+                  {"stale", &o->warn_stale},
+                  {"memory", &o->warn_memory},
+                  {"stability", &o->warn_stability}};
     const bool off = !strncmp(value, "no-", 3);
     const char *name = value + (off ? 3 : 0), *equals = strchr(name, '=');
     const size_t length = equals ? (size_t)(equals - name) : strlen(name);
@@ -243,7 +247,7 @@ static void set_warning(Options *o, const CommandDef *c, const char *value)
             *limits[i].warn = off ? WARN_OFF : equals ? WARN_ERROR : WARN_ON;
             return;
         }
-    usage(c, "-W wants balance, stale or memory, no- before it or =error behind it, not '%s'", value);
+    usage(c, "-W wants balance, stale, memory or stability, no- before it or =error behind it, not '%s'", value);
 }
 
 static void set_option(Options *o, const CommandDef *c, int option, const char *value)

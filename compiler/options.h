@@ -37,7 +37,7 @@ typedef struct {
     const char *what, *format, *time, *x; /* draw, plot: checked words; NULL: not given */
     int minibatches, smooth;              /* draw, plot; 0: not given */
     const char *machine, *profile;        /* NULL: not given */
-    Warn warn_balance, warn_stale, warn_memory;
+    Warn warn_balance, warn_stale, warn_memory, warn_stability;
     int workers;        /* place; 0: not given */
     bool all_schedules; /* plan */
     int steps;          /* profile; 0: not given */

@@ -21,6 +21,8 @@ typedef struct RuleDef {
     const char *name, *doc, *source;
     bool backward_reads_own;        /* backward reads the version its forward read; else the current one */
     int (*versions)(int staleness); /* copies of the stage's weights */
+    /* Updates by which the weights are predicted, from the delay of the stage and of the first one; NULL: none. */
+    int (*forward_ahead)(int delay, int first_delay), (*backward_ahead)(int delay, int first_delay);
 } RuleDef;
 typedef struct {
     const char *name, *order, *rule, *doc, *source;

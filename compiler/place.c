@@ -42,12 +42,13 @@ static Problem *problem(Placing *p, int nstages)
     made->memory = arena_alloc(a, n * sizeof *made->memory);
     Arena *scratch = arena_new();
     bool stale = false;
+    int first_delay[COUNT(pipeline->phase)] = {0};
     for (int s = 0; s < nstages; s++) {
         const int kind = hardware_kind(hardware, hardware_worker(hardware, s, nstages));
         made->work[s] = p->work[kind];
         made->transfer[s] = p->transfer[s < hardware->nlinks ? s : hardware->nlinks > 0 ? hardware->nlinks - 1 : 0];
         made->overlap[s] = hardware_link(hardware, s).overlap;
-        int versions = 1;
+        int versions = 1, ahead = 0;
         made->ring[s] = 1;
         for (int i = 0; i < pipeline->nphases; i++) {
             StageOrder order;
@@ -57,9 +58,12 @@ static Problem *problem(Placing *p, int nstages)
             const int copies = pipeline->phase[i].rule->versions(staleness);
             made->ring[s] = in_flight > made->ring[s] ? in_flight : made->ring[s];
             versions = copies > versions ? copies : versions;
+            first_delay[i] = s == 0 ? staleness : first_delay[i];
+            const Cure cure = cure_of(p->settings, &pipeline->phase[i], staleness, first_delay[i]);
+            ahead = cure_ahead_copies(&cure) > ahead ? cure_ahead_copies(&cure) : ahead;
             stale |= i == 0 && staleness > 0;
         }
-        made->copies[s] = 4 * (versions + 1 + p->model->states);
+        made->copies[s] = 4 * (versions + ahead + 1 + p->model->states);
         const int64_t device = nstages <= hardware->workers ? hardware->device[kind].memory : 0;
         made->memory[s] = p->wishes.memory > 0 ? p->wishes.memory : -1;
         if (device > 0 && (made->memory[s] < 0 || device < made->memory[s]))

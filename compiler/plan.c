@@ -240,14 +240,22 @@ static void plan_registers(Planner *p)
     }
 }
 
+int weight_copies(const StagePlan *stage)
+{
+    return stage->versions + stage->ahead + 1 + stage->states;
+}
+
 static void add_up(Planner *p, int s, int states)
 {
     StagePlan *stage = &p->plan->stage[s];
     stage->versions = p->plan->sched->versions[s];
     stage->states = states;
-    const int64_t weights =
-        add_sizes(p, times(p, times(p, stage->weight_floats, 4), stage->versions + 1 + stage->states),
-                  times(p, stage->running_floats, 4));
+    for (int i = 0; i < p->plan->sched->nphases; i++) {
+        const int ahead = cure_ahead_copies(&p->plan->sched->phase[i].cure[s]);
+        stage->ahead = ahead > stage->ahead ? ahead : stage->ahead;
+    }
+    const int64_t weights = add_sizes(p, times(p, times(p, stage->weight_floats, 4), weight_copies(stage)),
+                                      times(p, stage->running_floats, 4));
     stage->static_bytes = add_sizes(p, add_sizes(p, stage->saved_bytes, stage->transient_bytes),
                                     add_sizes(p, weights, stage->register_bytes));
     p->plan->static_bytes = add_sizes(p, p->plan->static_bytes, stage->static_bytes);
@@ -276,7 +284,7 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     };
     for (int b = 0; b < pipe->backward->nsteps; b++)
         p.step_of[pipe->backward->step[b].node] = &pipe->backward->step[b];
-    const int states = optimizer_states(&sched->settings->train.optimizer);
+    const int states = optimizer_states(&sched->settings->train.optimizer) + cure_states(sched->settings);
     plan_registers(&p);
     for (int s = 0; s < pipe->nstages; s++) {
         plan_buffers(&p, s);

@@ -43,9 +43,10 @@ typedef struct {
     int64_t weight_floats;  /* room of one version of all weights */
     int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
     int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
+    int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h) */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
-    int64_t static_bytes; /* saved + transient + weight_floats * 4 * (versions + 1 gradient + states) + running_floats *
-                           * 4 + register_bytes */
+    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * weight_copies + running_floats * 4 +
+                           * register_bytes */
 } StagePlan;
 
 typedef struct {
@@ -72,6 +73,9 @@ typedef struct {
 Place plan_value(const Plan *plan, int stage, NodeId value);
 Place plan_test_value(const Plan *plan, int stage, NodeId value);
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */
+
+/* Arrays as large as the weights: versions, those read in their place, gradient, states. */
+int weight_copies(const StagePlan *stage);
 
 Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target);
 void plan_check(const Plan *plan); /* no two live transients overlap, all aligned, sums agree */

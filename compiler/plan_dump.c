@@ -121,8 +121,7 @@ void plan_check(const Plan *plan)
         check_places(plan, s);
         check_params(plan, s);
         const int64_t sum = stage->saved_bytes + stage->transient_bytes + stage->register_bytes +
-                            stage->weight_floats * 4 * (stage->versions + 1 + stage->states) +
-                            stage->running_floats * 4;
+                            stage->weight_floats * 4 * weight_copies(stage) + stage->running_floats * 4;
         if (sum != stage->static_bytes || given[s] != stage->register_bytes)
             ICE("plan: stage %d: bytes do not add up", s);
         all += sum;
@@ -186,9 +185,12 @@ static void dump_params(const Plan *plan, int s, bool running, Text *out)
 static void dump_weights(const Plan *plan, int s, Text *out)
 {
     const StagePlan *stage = &plan->stage[s];
-    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s)\n",
+    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s",
                 (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s", stage->states,
                 stage->states == 1 ? "" : "s");
+    if (stage->ahead)
+        text_printf(out, " + %d looked ahead", stage->ahead);
+    text_printf(out, ")\n");
     dump_params(plan, s, false, out);
     if (!stage->running_floats)
         return;

@@ -69,7 +69,7 @@ static Totals add_up(const Plan *plan)
         sum.saved += memory->saved_bytes;
         sum.transient += memory->transient_bytes;
         sum.registers += memory->register_bytes;
-        sum.weights += memory->weight_floats * 4 * (memory->versions + 1 + memory->states) + memory->running_floats * 4;
+        sum.weights += memory->weight_floats * 4 * weight_copies(memory) + memory->running_floats * 4;
     }
     return sum;
 }
@@ -206,6 +206,7 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
                 human_bytes(arena, plan->static_bytes), human_bytes(arena, sum.saved),
                 human_bytes(arena, sum.transient), human_bytes(arena, sum.weights), human_bytes(arena, sum.registers));
     phases(sched, out);
+    report_cure(sched, out);
     balance_lines(balance, written, out);
     verdict(balance, graph->batch, out);
 }

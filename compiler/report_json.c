@@ -2,6 +2,7 @@
  * counts are exact integers. */
 #include "json_text.h"
 #include "report.h"
+#include "stability.h"
 
 typedef json_int_t Int;
 
@@ -31,9 +32,9 @@ static json_t *stage_json(const Plan *plan, int s)
                                "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
                                "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
                                "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
-                               "weight_bytes", (Int)memory->weight_floats * 4 * (memory->versions + 1 + memory->states),
-                               "running_bytes", (Int)memory->running_floats * 4, "register_bytes",
-                               (Int)memory->register_bytes, "static_bytes", (Int)memory->static_bytes));
+                               "weight_bytes", (Int)memory->weight_floats * 4 * weight_copies(memory), "running_bytes",
+                               (Int)memory->running_floats * 4, "register_bytes", (Int)memory->register_bytes,
+                               "static_bytes", (Int)memory->static_bytes));
 }
 
 static json_t *registers_json(const Plan *plan)
@@ -61,6 +62,16 @@ static void add_times(json_t *stage, const Prediction *p, int s)
     json_put(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
     json_put(stage, "worker", json_integer(t->worker));
     json_put(stage, "device", json_string(p->model->hardware->device[t->kind].name));
+}
+
+static void add_cure(json_t *stage, const Sched *sched, int s)
+{
+    const double stability = stability_of_stage(sched, s);
+    json_t *phases = json_made(json_array());
+    for (int p = 0; p < sched->nphases; p++)
+        json_push(phases, report_cure_json(&sched->phase[p].cure[s]));
+    json_put(stage, "stability", stability < 0 ? json_null() : json_real(stability));
+    json_put(stage, "cure", phases);
 }
 
 static json_t *cuts_json(const Graph *written, const Cut *cut, int ncuts)
@@ -111,6 +122,7 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
     for (int s = 0; s < pipe->nstages; s++) {
         json_t *stage = stage_json(plan, s);
         add_times(stage, balance->prediction, s);
+        add_cure(stage, sched, s);
         json_push(stages, stage);
         params += pipe->stage[s].params;
         macs += (int64_t)pipe->stage[s].cost.macs;

@@ -113,6 +113,9 @@ static void make_phase(Arena *arena, Sched *sched, int p)
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
     }
     arena_free(scratch);
+    phase->cure = arena_alloc(arena, sizeof *phase->cure * (size_t)nstages);
+    for (int s = 0; s < nstages; s++)
+        phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
     raise_slots(sched, in_flight);
 }
 
@@ -204,6 +207,8 @@ void sched_dump(const Sched *sched, Text *out)
             text_printf(out, "  stage %d: ", s);
             dump_order(&phase->stage[s], out);
             text_printf(out, "; staleness %d\n", phase->staleness[s]);
+            if (phase->cure[s].active)
+                text_printf(out, "           %s\n", cure_text(out->arena, &phase->cure[s]));
         }
     }
     for (int s = 0; s < pipe->nstages; s++)

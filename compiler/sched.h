@@ -7,6 +7,7 @@
 #ifndef PNETC_SCHED_H
 #define PNETC_SCHED_H
 
+#include "cure.h"
 #include "order.h"
 #include "pipe.h"
 #include "settings.h"
@@ -15,6 +16,7 @@ typedef struct {
     const PhaseChoice *choice;
     StageOrder *stage; /* per stage */
     int *staleness;    /* per stage, in this phase, steady state */
+    Cure *cure;        /* per stage */
 } Phase;
 
 typedef struct {

@@ -28,8 +28,8 @@ typedef struct {
 enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, TRAIN_KEYS };
 static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",        "warmup",
                                                   "steps", "epochs", "seed",      "test_every"};
-enum { SCHEDULE, REGISTERS, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
-static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule",  "registers", "balance",
+enum { SCHEDULE, REGISTERS, CURE, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
+static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule",  "registers", "cure",   "balance",
                                                         "max_stale", "memory",    "threads"};
 
 static int find_key(const Block *block, const char *key)
@@ -201,6 +201,7 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
     read_block(l, &block);
     pipeline->span = entry[SCHEDULE].value ? entry[SCHEDULE].value->span : block.span;
     lower_schedule(l, entry[SCHEDULE].value, pipeline);
+    lower_cure(l, entry[CURE].value, &pipeline->cure);
     number_setting(l, &block, BALANCE, 1, 1000000, &pipeline->balance);
     number_setting(l, &block, MAX_STALE, 0, 1, &pipeline->max_stale);
     pipeline->max_stale_span = entry[MAX_STALE].span;
@@ -221,6 +222,7 @@ void lower_settings(Lower *l)
     Settings *settings = l->settings;
     lower_train(l, &settings->train);
     lower_pipeline(l, &settings->pipeline);
+    lower_cure_check(l);
     settings->machine = arena_alloc(l->arena, (size_t)(l->ast->nitems + 1) * sizeof *settings->machine);
     for (int i = 0; i < l->ast->nitems; i++)
         if (l->ast->item[i].kind == ITEM_MACHINE)

@@ -28,6 +28,19 @@ typedef struct {
     uint64_t seed;
 } Train;
 
+/* cure = auto | none | corrections. */
+typedef struct {
+    const struct CorrectionDef *def; /* correction.h */
+    double arg[1];                   /* CORRECTION_ARGS */
+    Span span;
+} CorrectionChoice;
+typedef struct {
+    bool given, automatic;
+    CorrectionChoice correction[8]; /* in the order of corrections.def */
+    int count;
+    Span span;
+} CureChoice;
+
 /* One phase of the run. hybrid(A, steps = n, then = B) is two. */
 typedef struct {
     const struct OrderDef *order; /* sched.h */
@@ -54,6 +67,7 @@ typedef struct {
 typedef struct {
     PhaseChoice phase[4];
     int nphases;
+    CureChoice cure;
     double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */
     int64_t memory;   /* warn when a stage needs more bytes; 0: no limit */
@@ -96,5 +110,12 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
 /* choices.c: pnetc list data: data sources, optimisers and rate policies with their arguments. */
 void choices_list(Text *out);
 int optimizer_states(const Choice *optimizer); /* state arrays as large as the weights: 1 for momentum */
+typedef struct {
+    double momentum; /* part of the velocity that an update keeps */
+    bool averages;   /* the velocity is a mean of gradients, steps are normalised: Adam */
+    bool nesterov;
+} Momentum;
+Momentum optimizer_momentum(const Choice *optimizer);
+double choice_number(const Choice *choice, const char *key, double otherwise);
 
 #endif

@@ -102,7 +102,8 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 
 /* ---- weights
  * --------------------------------------------------------------------------------------------------------- */
-/* forward: the current version. backward: what the phase's weight rule says (current, or the one its forward read). */
+/* forward: the current version, or what the stage's pn_cure makes of it. backward: what the phase's weight rule says
+ * (current, or the one its forward read), or likewise. */
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_test_weights(pn_stage *stage);
@@ -301,6 +302,23 @@ typedef struct {
     const int *staleness;  /* per stage, as compiled: checked against the run */
 } pn_phase;
 
+/* What corrects for staleness in one stage and phase: coefficients known before the run. Update k, with weights w,
+ * gradient g (decay included), velocity v and learning rate lr(k):
+ *
+ *     rate = lr(k) rate_factor delay^-(1 - min(k / K, 1)) min((k + 1) / W, 1)   K = reschedule steps, W = warmup steps
+ *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)            sgd; others have their own direction
+ *     delta = memory delta + (1 - memory) (w after - w before)                  where memory > 0
+ *
+ * A forward reads w - rate forward v; a backward what the weight rule says, w - rate backward v, or w - back delta. */
+typedef struct {
+    bool active; /* false: the optimiser alone */
+    double momentum, rate_factor, on_velocity, on_gradient;
+    double forward, backward;
+    double memory, back;
+    double delay;              /* 0: no reschedule */
+    double reschedule, warmup; /* parts of the run; 0: none */
+} pn_cure;
+
 typedef struct {
     const char *what; /* "conv1 relu1 pool1" */
     void (*init)(pn_stage *stage);
@@ -312,7 +330,10 @@ typedef struct {
     float *weights; /* [versions][weight_floats] */
     int versions, states;
     int64_t weight_floats;
-    float *gradient, *state;     /* [weight_floats], [states][weight_floats] */
+    float *gradient, *state; /* [weight_floats], [states][weight_floats]; the last state is delta, if any */
+    float *ahead;            /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
+    int aheads;
+    const pn_cure *cure;         /* per phase; NULL: none in any */
     float *running;              /* running statistics: one copy, written by backward steps only */
     int ring;                    /* minibatches in flight it was sized for */
     pn_channel **takes, **gives; /* forward channels in and out: a forward step is ready when these are */

@@ -1,5 +1,6 @@
-/* tables.c: the tables of orders, weight rules and presets, from the .def files of this folder, and their list for
+/* tables.c: the tables of orders, weight rules, presets and corrections, from the .def files of this folder, and their list for
  * people. */
+#include "correction.h"
 #include "order.h"
 
 #define ORDER(name) extern const OrderDef order_##name;
@@ -30,6 +31,29 @@ const PresetDef preset_table[] = {
 };
 const int preset_count = COUNT(preset_table);
 
+#define CORRECTION(name) extern const CorrectionDef correction_##name;
+#include "schedules/corrections.def"
+#undef CORRECTION
+const CorrectionDef *const correction_table[] = {
+#define CORRECTION(name) &correction_##name,
+#include "schedules/corrections.def"
+#undef CORRECTION
+};
+const int correction_count = COUNT(correction_table);
+
+void correction_list(Text *out)
+{
+    text_printf(out,
+                "\ncorrections of staleness (cure = auto, none, NAME or (NAME, NAME, ...); stages with delay d)\n");
+    for (int i = 0; i < correction_count; i++) {
+        const CorrectionDef *def = correction_table[i];
+        text_printf(out, "  %-17s  %s\n  %-17s  %s\n", def->name, def->doc, "", def->source);
+        for (int k = 0; k < CORRECTION_ARGS && def->arg[k].key; k++)
+            text_printf(out, "  %-17s  %s = %.15g: %s; %.15g to %.15g\n", "", def->arg[k].key, def->arg[k].preset,
+                        def->arg[k].doc, def->arg[k].low, def->arg[k].high);
+    }
+}
+
 void schedule_list(Text *out)
 {
     text_printf(out, "schedules (schedule = NAME, or hybrid(NAME, steps = n, then = NAME))\n");
@@ -46,4 +70,5 @@ void schedule_list(Text *out)
     for (int i = 0; i < rule_count; i++)
         text_printf(out, "  %-11s  %s\n  %-11s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
                     rule_table[i]->source);
+    correction_list(out);
 }

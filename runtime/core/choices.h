@@ -7,14 +7,38 @@
 
 enum { RECIPE_VALUES = 8 }; /* arguments of one choice */
 
-/* One const struct an optimiser, in core/<name>.c. `value`: its arguments in the order of choices.def. Reads weights w,
- * gradient g and state; writes next and state. next is w itself or does not overlap it. */
+/* What an update is made of, but for the optimiser's own arguments. */
+typedef struct {
+    int64_t t;   /* updates done before */
+    double rate; /* of this update, all factors included */
+    double momentum, on_velocity, on_gradient;
+} pn_terms;
+
+enum { OPTIMIZER_STATES = 2 };
+/* A part of a stage's weights. */
+typedef struct {
+    int64_t n;
+    float *w;
+    const float *g;
+    float *state[OPTIMIZER_STATES];
+} pn_block;
+
+/* One const struct an optimiser, in core/<name>.c. `value`: its arguments in the order of choices.def. */
 typedef struct {
     const char *name;
-    void (*update)(const double *value, double rate, int64_t n, const float *w, float *next, const float *g,
-                   float *state);
+    pn_terms (*terms)(const double *value, int64_t t, double rate); /* without a cure */
+    /* Reads g; moves w and state. */
+    void (*update)(const double *value, const pn_terms *terms, const pn_block *block);
+    /* to = w - rate reach (direction of the last update), elementwise. terms->t: updates done. */
+    void (*ahead)(const double *value, const pn_terms *terms, double reach, const pn_block *block, float *to);
 } pn_optimizer;
-extern const pn_optimizer optimizer_sgd;
+#define OPTIMIZER(name, states, doc) extern const pn_optimizer optimizer_##name;
+#define POLICY(name, doc)
+#define ARG(owner, key, kind, preset, low, high, doc)
+#include "core/choices.def"
+#undef OPTIMIZER
+#undef POLICY
+#undef ARG
 
 typedef struct pn_recipe pn_recipe;
 struct pn_recipe {

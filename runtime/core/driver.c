@@ -17,7 +17,9 @@ static void enter_phase(pn_stage *stage, int number, int64_t begin)
 {
     const pn_program *program = stage->run->program;
     stage->phase = &program->phase[number];
+    stage->phase_begin = begin;
     stage->phase_first = stage->forwards;
+    stage->ahead_version = -1;
     bool rest = number == program->nphases - 1 || stage->phase->minibatches == 0;
     stage->phase_end = rest ? INT64_MAX : begin + stage->phase->minibatches;
     stage->cursor->phase = number;

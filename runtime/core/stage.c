@@ -1,7 +1,7 @@
 #include "core/stage.h"
 
-#include "core/choices.h"
 #include "core/driver.h"
+#include "core/update.h"
 
 void stage_open(pn_run *run, int index)
 {
@@ -12,6 +12,7 @@ void stage_open(pn_run *run, int index)
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
     stage->read_version = pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
     driver_begin(stage);
+    update_begin(stage);
 }
 
 float *stage_version(const pn_stage *stage, int64_t version)
@@ -45,13 +46,13 @@ void stage_begin_backward(pn_stage *stage, int64_t minibatch)
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch)
 {
     stage->read_version[minibatch % stage->def->ring] = stage->updates;
-    return stage_version(stage, stage->updates);
+    return update_forward(stage);
 }
 
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch)
 {
     if (!stage->phase->stash)
-        return stage_version(stage, stage->updates);
+        return update_backward(stage);
     int64_t version = stage->read_version[minibatch % stage->def->ring];
     if (stage->updates - version >= stage->def->versions)
         pn_fail(stage, "internal error: minibatch %lld wants weight version %lld; %d versions up to %lld are kept",
@@ -62,25 +63,4 @@ const float *pn_backward_weights(pn_stage *stage, int64_t minibatch)
 const float *pn_test_weights(pn_stage *stage)
 {
     return stage_version(stage, stage->updates);
-}
-
-/* Weights from .. to of a stage, element by element. */
-static void update_part(void *data, int64_t from, int64_t to)
-{
-    const pn_stage *stage = data;
-    const pn_recipe *recipe = stage->run->recipe;
-    const pn_stage_def *def = stage->def;
-    recipe->optimizer->update(recipe->optimizer_value, recipe_rate(recipe, stage->updates), to - from,
-                              stage_version(stage, stage->updates) + from,
-                              stage_version(stage, stage->updates + 1) + from, def->gradient + from, def->state + from);
-}
-
-/* Reads version t, writes version t + 1: the same memory when one version is kept. */
-void pn_update(pn_stage *stage)
-{
-    enum { PART = 1 << 14 }; /* weights that are worth a thread */
-    const int64_t floats = stage->def->weight_floats;
-    /* Several arrays of state are `floats` apart: no part of them is one of the same shape. */
-    pn_target_split(stage, floats, stage->def->states > 1 ? floats : PART, update_part, stage);
-    stage->updates++;
 }

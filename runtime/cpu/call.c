@@ -52,6 +52,8 @@ void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_
     const int64_t stride = def->weight_floats * (int64_t)sizeof(float);
     *bank = (cpu_bank){.what = what, .layout = layout, .bytes = dnn_bytes(layout)};
     cpu_bank_add(bank, stage, &(pn_area){def->weights + param->offset, stride, def->versions});
+    if (def->aheads)
+        cpu_bank_add(bank, stage, &(pn_area){def->ahead + param->offset, stride, def->aheads});
     if (def->gradient)
         cpu_bank_add(bank, stage, &(pn_area){def->gradient + param->offset, stride, 1});
 }

@@ -72,7 +72,7 @@ typedef struct {
 void cpu_bank_add(cpu_bank *bank, pn_stage *stage, const pn_area *area);
 /* All areas of a tensor, seen in `layout`. */
 void cpu_bank_tensor(cpu_bank *bank, pn_stage *stage, const char *what, const pn_tensor *tensor, dnn_layout layout);
-/* All versions of a parameter and its gradient. */
+/* All versions of a parameter, what is read in their place, and its gradient. */
 void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_param *param, dnn_layout layout);
 
 typedef struct {

@@ -1,0 +1,62 @@
+/* correction.h: corrections of staleness, and what they and the weight rule make of one stage: coefficients that are
+ * known before the run. One const struct in schedules/<name>.c, one line in schedules/corrections.def.
+ *
+ * Update k of a stage with weights w, gradient g (decay included), velocity v and learning rate lr(k):
+ *
+ *     rate = lr(k) rate_factor delay^-(1 - min(k / K, 1)) min((k + 1) / W, 1)     K = reschedule steps, W = warmup steps
+ *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)              sgd; Adam has its own direction for v
+ *     delta = memory delta + (1 - memory) (w after - w before)                    where memory > 0
+ *
+ * Its forward reads w - rate forward v. Its backward reads what the weight rule says; less rate backward v; less
+ * back delta. Tests, checkpoints and saved weights are w. */
+#ifndef PNETC_CORRECTION_H
+#define PNETC_CORRECTION_H
+
+#include "base.h"
+
+typedef struct {
+    bool active; /* false: the optimiser alone, untouched */
+    double momentum, rate_factor, on_velocity, on_gradient;
+    double forward, backward;
+    double memory, back;
+    int delay;                 /* of the reschedule; 0: none */
+    double reschedule, warmup; /* parts of the run; 0: none */
+} Cure;
+
+enum { CORRECTION_ARGS = 1 };
+typedef struct {
+    const char *key, *doc; /* key NULL: no such argument */
+    double preset, low, high;
+} CorrectionArg;
+
+/* One stage in one phase, before corrections. */
+typedef struct {
+    int delay;       /* updates of the stage between the forward and the backward of a minibatch; over 0 */
+    double momentum; /* of the optimiser, as the user set it */
+    bool averages;   /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
+    bool nesterov;
+    const double *arg;
+} CorrectionSite;
+
+/* What a correction does: two of the same kind contradict each other. */
+typedef enum {
+    CORRECTS_MOMENTUM = 1,
+    CORRECTS_STEP = 2,     /* the form of the update: not with Nesterov's or Adam's */
+    CORRECTS_FORWARD = 4,  /* the forward's weights */
+    CORRECTS_BACKWARD = 8, /* the backward's weights: only where the rule gives it the current ones */
+    CORRECTS_RATE = 16,
+    CORRECTS_START = 32
+} Corrects;
+
+typedef struct CorrectionDef {
+    const char *name, *doc, *source; /* source: paper and section */
+    unsigned corrects;
+    CorrectionArg arg[CORRECTION_ARGS];
+    void (*apply)(const CorrectionSite *site, Cure *out); /* on what those before it in corrections.def have made */
+} CorrectionDef;
+
+extern const CorrectionDef *const correction_table[];
+extern const int correction_count;
+void correction_list(Text *out); /* their part of pnetc list schedules */
+
+#endif

@@ -1,0 +1,103 @@
+/* cure.c: coefficients of the weight rule and the corrections, stage by stage. */
+#include "cure.h"
+
+#include "order.h"
+
+double stability_rate(const Settings *settings, const PhaseChoice *phase)
+{
+    (void)phase;
+    return settings->train.lr.arg[0].number;
+}
+
+double stability_number(const Settings *settings, const PhaseChoice *phase, int delay)
+{
+    const Momentum momentum = optimizer_momentum(&settings->train.optimizer);
+    if (momentum.averages)
+        return -1;
+    return stability_rate(settings, phase) / (1 - momentum.momentum) * (delay + 0.5);
+}
+
+static bool chosen(const Settings *settings, const PhaseChoice *phase, const CorrectionDef *def, int delay)
+{
+    if (delay == 0)
+        return false;
+    if (!settings->pipeline.cure.automatic)
+        return true;
+    const double stability = stability_number(settings, phase, delay);
+    if (stability >= 0 && stability <= stability_enough)
+        return false;
+    return !(phase->rule->forward_ahead && (def->corrects & CORRECTS_FORWARD));
+}
+
+static bool neutral(const Cure *cure, const Cure *own)
+{
+    return cure->momentum == own->momentum && cure->rate_factor == own->rate_factor &&
+           cure->on_velocity == own->on_velocity && cure->on_gradient == own->on_gradient && cure->forward == 0 &&
+           cure->backward == 0 && cure->memory == 0 && cure->delay == 0 && cure->warmup == 0;
+}
+
+Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay)
+{
+    const Momentum momentum = optimizer_momentum(&settings->train.optimizer);
+    const CureChoice *choice = &settings->pipeline.cure;
+    const Cure own = {.momentum = momentum.momentum,
+                      .rate_factor = 1,
+                      .on_velocity = momentum.nesterov ? momentum.momentum : 1,
+                      .on_gradient = momentum.nesterov ? 1 : 0};
+    Cure cure = own;
+    if (phase->rule->forward_ahead)
+        cure.forward = phase->rule->forward_ahead(delay, first_delay);
+    if (phase->rule->backward_ahead)
+        cure.backward = phase->rule->backward_ahead(delay, first_delay);
+    for (int i = 0; i < choice->count; i++) {
+        const CorrectionSite site = {.delay = delay,
+                                     .momentum = momentum.momentum,
+                                     .averages = momentum.averages,
+                                     .nesterov = momentum.nesterov,
+                                     .arg = choice->correction[i].arg};
+        if (chosen(settings, phase, choice->correction[i].def, delay))
+            choice->correction[i].def->apply(&site, &cure);
+    }
+    cure.active = !neutral(&cure, &own);
+    return cure;
+}
+
+int cure_ahead_copies(const Cure *cure)
+{
+    return (cure->forward != 0) + (cure->backward != 0 || cure->memory > 0);
+}
+
+int cure_states(const Settings *settings)
+{
+    const CureChoice *choice = &settings->pipeline.cure;
+    for (int i = 0; i < choice->count; i++)
+        if (choice->correction[i].def->corrects & CORRECTS_BACKWARD)
+            return 1;
+    return 0;
+}
+
+const char *cure_text(Arena *arena, const Cure *cure)
+{
+    if (!cure->active)
+        return "-";
+    Text text = text_new(arena);
+    const char *between = "";
+#define PART(...) (text_printf(&text, "%s", between), text_printf(&text, __VA_ARGS__), between = ", ")
+    if (cure->forward != 0)
+        PART("forward %.4g v ahead", cure->forward);
+    if (cure->backward != 0)
+        PART("backward %.4g v ahead", cure->backward);
+    if (cure->memory > 0)
+        PART("backward %.4g delta back (memory %.4g)", cure->back, cure->memory);
+    PART("momentum %.4g", cure->momentum);
+    if (cure->on_velocity != 1 || cure->on_gradient != 0)
+        PART("update %.4g v + %.4g g", cure->on_velocity, cure->on_gradient);
+    if (cure->rate_factor != 1)
+        PART("rate x %.4g", cure->rate_factor);
+    if (cure->delay > 1)
+        PART("/ %d^(1 - k/K) until %.4g %%", cure->delay, 100 * cure->reschedule);
+    if (cure->warmup > 0)
+        PART("rate rises until %.4g %%", 100 * cure->warmup);
+#undef PART
+    return text.data;
+}

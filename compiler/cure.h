@@ -1,0 +1,30 @@
+/* cure.h: what the weight rule and the corrections of the pipeline block come to in one stage, and how stable training
+ * with its staleness is. */
+#ifndef PNETC_CURE_H
+#define PNETC_CURE_H
+
+#include "correction.h"
+#include "settings.h"
+
+/* delay: of the stage in this phase, first_delay: of stage 0. A stage without delay is left to the optimiser alone, but
+ * for a rule that predicts. cure = auto leaves out stages whose stability number needs nothing, and what does not go
+ * with the weight rule. */
+Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay);
+
+/* Copies of the stage's weights that its forward and backward read in place of the stored ones. */
+int cure_ahead_copies(const Cure *cure);
+/* State arrays besides the optimiser's, in every stage: a checkpoint does not depend on the cut. */
+int cure_states(const Settings *settings);
+
+/* G = lr/(1-m) (delay + 1/2) with the highest rate of the phase's policy. Delayed SGD with momentum on a quadratic of curvature
+ * c is stable while G c is below about 1 to 1.6; without delay its limit is lr c = 2 (1 + m). -1: not known, as for
+ * Adam, whose steps are normalised. */
+double stability_number(const Settings *settings, const PhaseChoice *phase, int delay);
+double stability_rate(const Settings *settings, const PhaseChoice *phase); /* that highest rate */
+static const double stability_enough = 0.5;                                /* nothing needed */
+static const double stability_most = 10;                                   /* not even a cure helps enough */
+
+/* "forward 5.338 v ahead, momentum 0.9667, rate x 0.3333, / 6^(1 - k/K) until 25 %" (of the run); "-": nothing. */
+const char *cure_text(Arena *arena, const Cure *cure);
+
+#endif

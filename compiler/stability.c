@@ -1,0 +1,75 @@
+/* stability.c: the stability number of the stages against its limit, and what would lower it. */
+#include "stability.h"
+
+#include <string.h>
+
+static double of_phase(const Sched *sched, int p, int stage)
+{
+    const Phase *phase = &sched->phase[p];
+    return phase->staleness[stage] > 0 ? stability_number(sched->settings, phase->choice, phase->staleness[stage]) : 0;
+}
+
+double stability_of_stage(const Sched *sched, int stage)
+{
+    double most = stability_number(sched->settings, sched->phase[0].choice, 0);
+    for (int p = 0; p < sched->nphases; p++) {
+        const double here = stability_number(sched->settings, sched->phase[p].choice, sched->phase[p].staleness[stage]);
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
+Stability stability_judge(const Sched *sched)
+{
+    Stability worst = {0};
+    for (int p = 0; p < sched->nphases; p++)
+        for (int s = 0; s < sched->pipe->nstages; s++) {
+            const double here = of_phase(sched, p, s);
+            if (here < 0)
+                return (Stability){-1, s, p};
+            if (here > worst.most)
+                worst = (Stability){here, s, p};
+        }
+    return worst;
+}
+
+/* The same cut in the order of the fewest delays without a flush. */
+static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase)
+{
+    for (int i = 0; i < order_count; i++) {
+        if (strcmp(order_table[i]->name, "1f1b"))
+            continue;
+        StageOrder order;
+        int staleness, in_flight;
+        order_table[i]->order(0, sched->pipe->nstages, &order);
+        order_measure(arena, &order, &staleness, &in_flight);
+        return stability_number(sched->settings, phase, staleness);
+    }
+    ICE("there is no order 1f1b");
+}
+
+void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
+{
+    const Stability worst = stability_judge(sched);
+    if (level == WARN_OFF || worst.most <= stability_most)
+        return;
+    const PhaseChoice *phase = sched->phase[worst.phase].choice;
+    const bool cured = sched->phase[worst.phase].cure[worst.stage].active;
+    const char *text =
+        arena_printf(arena, "stage %d is %d updates stale: G = lr/(1 - momentum) x (delay + 1/2) = %.3g, over %g: %s",
+                     worst.stage, sched->phase[worst.phase].staleness[worst.stage], worst.most, stability_most,
+                     cured ? "its cure is likely not enough" : "training is likely to diverge");
+    if (level == WARN_ERROR)
+        diag_error(diags, P0443, phase->span, "%s", text);
+    else
+        diag_warning(diags, P0443, phase->span, "%s", text);
+    Text hint = text_new(arena);
+    if (!cured)
+        text_printf(&hint, "cure = auto; ");
+    const double half = by_1f1b(arena, sched, phase);
+    if (half < worst.most)
+        text_printf(&hint, "the order 1f1b (schedule = stale_1f1b): G = %.3g; ", half);
+    text_printf(&hint, "a rate of %.2g: G = %g; fewer stages; or hybrid(%s, steps = n, then = sequential)",
+                stability_rate(sched->settings, phase) * stability_most / worst.most, stability_most, phase->preset);
+    diag_hint(diags, "%s", hint.data);
+}

@@ -1,0 +1,18 @@
+/* stability.h: how near to divergence staleness brings a pipeline, said before the run. */
+#ifndef PNETC_STABILITY_H
+#define PNETC_STABILITY_H
+
+#include "balance.h"
+
+typedef struct {
+    double most; /* the largest stability number (cure.h) of a stage and phase with delay; 0: none has; -1: not known */
+    int stage, phase;
+} Stability;
+Stability stability_judge(const Sched *sched);
+/* Of one stage: the largest over the phases. */
+double stability_of_stage(const Sched *sched, int stage);
+
+/* Over the limit, at the schedule: with what would lower it. */
+void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level);
+
+#endif
