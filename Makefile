@@ -26,8 +26,8 @@ RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
 PACKAGES := git gcc clang libclang-rt-dev make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc procps
-# Optional, for pictures: `make deps PICTURES=` leaves them out.
-PICTURES  ?= graphviz gnuplot-nox
+# Optional, for pictures and for tests of them in a browser: `make deps PICTURES=` leaves them out.
+PICTURES  ?= graphviz gnuplot-nox chromium
 
 # ---- sources: one wildcard a room ----
 compiler_c := $(filter-out compiler/main.c,$(wildcard compiler/*.c compiler/ops/*.c compiler/schedules/*.c compiler/targets/*.c))

@@ -147,6 +147,8 @@ Ast *load(Arena *arena, Diags *diags, Sources *sources, const char *path);
 /* load.c: reads one file (- is standard input) into `sources`; NULL after an error (unreadable, a folder, too large).
  */
 const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path);
+/* The same, at most `most` bytes of it: the caller refuses a file that has as many. */
+const SourceFile *load_long_text(Arena *arena, Diags *diags, Sources *sources, const char *path, size_t most);
 
 void ast_dump(const Ast *ast, Text *out); /* stable tree text, one node a line, indented */
 

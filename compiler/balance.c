@@ -71,6 +71,11 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
     return b;
 }
 
+bool balance_gains(const Balance *b)
+{
+    return b->prediction->nstages > 1 && b->prediction->speedup >= 1.02;
+}
+
 #define REPORT(diags, level, code, span, ...)                                                                          \
     ((level) == WARN_ERROR ? diag_error((diags), (code), (span), __VA_ARGS__)                                          \
                            : diag_warning((diags), (code), (span), __VA_ARGS__))

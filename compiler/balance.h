@@ -20,6 +20,9 @@ typedef struct {
 const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *prediction, const Graph *written,
                              bool look);
 
+/* The pipeline is faster than one worker alone, by more than nothing. */
+bool balance_gains(const Balance *balance);
+
 typedef enum { WARN_ON, WARN_OFF, WARN_ERROR } Warn;
 /* Holds the plan against balance, max_stale and memory of the pipeline block, and the memory of the devices. */
 void balance_warn(Arena *arena, Diags *diags, const Balance *balance, const Graph *written, Warn balanced, Warn stale,

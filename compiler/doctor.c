@@ -166,6 +166,7 @@ int doctor(const char *self, FILE *out)
     targets(&d);
     tool(&d, false, "dot", "pnetc draw --format=svg", "graphviz");
     tool(&d, false, "gnuplot", "pnetc plot", "gnuplot-nox");
+    tool(&d, false, "chromium", "tests the page of pnetc report", "chromium");
     tool(&d, false, "prove", "runs the tests of pnetc itself", "perl");
     tool(&d, false, "clang-format", "checks the sources of pnetc itself", "clang-format");
     fprintf(out, "\n%s\n",

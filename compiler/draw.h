@@ -17,6 +17,9 @@ typedef enum { TIME_UNIT, TIME_MACS } DrawTime;
 void draw_schedule(const Sched *sched, DrawTime time, int minibatches, Text *out);
 enum { DRAW_MOST_MINIBATCHES = 200 };
 
+/* "conv(16, kernel = 5)": a node as the user wrote it. */
+void draw_call(const Node *node, Text *out);
+
 /* DOT -> SVG by graphviz, script -> SVG by gnuplot; false after an error (P0607). The script sets no output. */
 bool draw_by_graphviz(Arena *arena, Diags *diags, const Text *dot, Text *out);
 bool draw_by_gnuplot(Arena *arena, Diags *diags, const Text *script, Text *out);

@@ -24,8 +24,7 @@ static void escaped(Text *out, const char *text)
     }
 }
 
-/* "conv(16, kernel = 5)": as the user wrote it. */
-static void call_text(Text *out, const Node *node)
+void draw_call(const Node *node, Text *out)
 {
     int shown = 0;
     text_printf(out, "%s", node->op->name);
@@ -48,7 +47,7 @@ static void node_row(const Plan *plan, NodeId id, Text *out)
     const Node *node = &graph->node[id];
     const int64_t params = graph_param_count(graph, id);
     text_printf(out, "        n%d [label=\"%s\\n", id, node->name);
-    call_text(out, node);
+    draw_call(node, out);
     if (node->fused)
         text_printf(out, ", then %s", node->fused);
     if (id != graph->loss)

@@ -29,6 +29,7 @@ typedef struct {
     VEC(Item) item;
     VEC(Comment) comment;
     int depth;
+    size_t most; /* bytes of a file; 0: MAX_BYTES */
 } Loader;
 
 /* The bytes of an open file; NULL with errno set when reading fails. */
@@ -36,15 +37,16 @@ static char *read_all(Loader *l, int descriptor, size_t *length)
 {
     Text text = text_new(l->arena);
     char block[16384];
+    const size_t most = l->most ? l->most : MAX_BYTES;
     for (;;) {
         ssize_t got = read(descriptor, block, sizeof block);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return NULL;
-        size_t wanted = MAX_BYTES - text.length;
+        size_t wanted = most - text.length;
         text_append(&text, block, (size_t)got < wanted ? (size_t)got : wanted);
-        if (got == 0 || text.length == MAX_BYTES)
+        if (got == 0 || text.length == most)
             break;
     }
     *length = text.length;
@@ -144,11 +146,16 @@ static const SourceFile *load_file(Loader *l, const char *path, Span use)
     return file;
 }
 
-const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path)
+const SourceFile *load_long_text(Arena *arena, Diags *diags, Sources *sources, const char *path, size_t most)
 {
-    Loader l = {.arena = arena, .diags = diags, .sources = sources};
+    Loader l = {.arena = arena, .diags = diags, .sources = sources, .most = most};
     struct stat status;
     return read_source(&l, path, (Span){0, 0}, &status);
+}
+
+const SourceFile *load_text(Arena *arena, Diags *diags, Sources *sources, const char *path)
+{
+    return load_long_text(arena, diags, sources, path, MAX_BYTES);
 }
 
 Ast *load(Arena *arena, Diags *diags, Sources *sources, const char *path)

@@ -111,7 +111,8 @@ const Plan *compile(Session *s, Text *out)
         plan_dump(plan, out);
         return NULL;
     }
-    s->balance = balance_judge(a, plan, predict(a, sched, s->model), written, o->command == COMMAND_CHECK);
+    s->balance = balance_judge(a, plan, predict(a, sched, s->model), written,
+                               o->command == COMMAND_CHECK || o->command == COMMAND_REPORT);
     balance_warn(a, d, s->balance, written, o->warn_balance, o->warn_stale, o->warn_memory);
     stability_warn(a, d, sched, o->warn_stability);
     return diag_errors(d) ? NULL : plan;
@@ -124,7 +125,7 @@ int main(int argc, char **argv)
         [COMMAND_BUILD] = command_build,         [COMMAND_RUN] = command_build,     [COMMAND_FMT] = command_fmt,
         [COMMAND_EXPLAIN] = command_explain,     [COMMAND_DOCTOR] = command_doctor, [COMMAND_LIST] = command_list,
         [COMMAND_DRAW] = command_draw,           [COMMAND_PLOT] = command_plot,     [COMMAND_PROFILE] = command_profile,
-        [COMMAND_CALIBRATE] = command_calibrate, [COMMAND_FLAGS] = command_flags,
+        [COMMAND_CALIBRATE] = command_calibrate, [COMMAND_FLAGS] = command_flags,   [COMMAND_REPORT] = command_report,
     };
     Session s = {.arena = arena_new(), .self = argv[0]};
     s.options = options_read(s.arena, argc, argv);

@@ -25,6 +25,7 @@ enum {
     O_MINIBATCHES,
     O_X,
     O_SMOOTH,
+    O_TRACE,
     O_MACHINE,
     O_PROFILE,
     O_WARN,
@@ -62,6 +63,7 @@ static const OptionDef option_table[O_COUNT] = {
     [O_MINIBATCHES] = {"--minibatches", NULL, "N", "schedule: how many of each phase to draw"},
     [O_X] = {"--x", NULL, "step|epoch|seconds", "what runs along the x axis (default: step)"},
     [O_SMOOTH] = {"--smooth", NULL, "N", "draw the mean loss of N intervals (default: 1)"},
+    [O_TRACE] = {"--trace", NULL, "FILE", "of a run of the program: show what was measured beside the prediction"},
     [O_MACHINE] = {"--machine", NULL, "NAME", "what to predict times for: pnetc list machines, or FILE.pnet"},
     [O_PROFILE] = {"--profile", NULL, "FILE", "times that were measured, instead of predicted ones"},
     [O_WARN] = {"-W", NULL, "LIMIT",
@@ -107,6 +109,8 @@ static const CommandDef command_table[COMMAND_COUNT] = {
                       COMPILE | BIT(O_FILE) | BIT(O_WHAT) | BIT(O_FORMAT) | BIT(O_TIME) | BIT(O_MINIBATCHES)},
     [COMMAND_PLOT] = {"plot", "[NAME=]METRICS...", "draw loss and accuracy of runs from their --metrics files", 1, -1,
                       BIT(O_FILE) | BIT(O_X) | BIT(O_SMOOTH)},
+    [COMMAND_REPORT] = {"report", "FILE", "all that check, plan, place and draw know, as one page for a browser", 1, 1,
+                        COMPILE | BIT(O_FILE) | BIT(O_TRACE)},
     [COMMAND_PROFILE] = {"profile", "FILE [-- PROGRAM OPTIONS]", "measure the time of every node on this machine", 1, 1,
                          (COMPILE & ~BIT(O_PROFILE)) | BIT(O_FILE) | BIT(O_STEPS) | BIT(O_ALONE)},
     [COMMAND_CALIBRATE] = {"calibrate", "", "measure this machine and describe it in a machine block", 0, 0,
@@ -292,6 +296,9 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
         break;
     case O_X:
         o->x = value;
+        break;
+    case O_TRACE:
+        o->trace = value;
         break;
     case O_MINIBATCHES:
         o->minibatches = atoi(value);

@@ -19,6 +19,7 @@ typedef enum {
     COMMAND_LIST,
     COMMAND_DRAW,
     COMMAND_PLOT,
+    COMMAND_REPORT,
     COMMAND_PROFILE,
     COMMAND_CALIBRATE,
     COMMAND_FLAGS,
@@ -35,6 +36,7 @@ typedef struct {
     const char *dump;    /* --dump; NULL: none */
     bool json, emit_only, check, quiet, write;
     const char *what, *format, *time, *x; /* draw, plot: checked words; NULL: not given */
+    const char *trace;                    /* report; NULL: not given */
     int minibatches, smooth;              /* draw, plot; 0: not given */
     const char *machine, *profile;        /* NULL: not given */
     Warn warn_balance, warn_stale, warn_memory, warn_stability;

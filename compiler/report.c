@@ -167,7 +167,7 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
                 p->speedup, 100 * p->speedup / p->workers, 100 * p->bubble);
     if (p->workers < p->nstages)
         text_printf(out, "             %d stages share the %d workers of this machine\n", p->nstages, p->workers);
-    if (p->speedup < 1.02)
+    if (!balance_gains(b))
         text_printf(out, "verdict      one worker is as fast or faster: leave the registers out\n");
     else
         text_printf(out, "verdict      %d workers are faster, if each has its own %s; else expect no gain\n",

@@ -44,6 +44,7 @@ int command_list(Session *s);
 int command_flags(Session *s);
 int command_draw(Session *s);
 int command_plot(Session *s);
+int command_report(Session *s);
 int command_profile(Session *s);
 int command_calibrate(Session *s);
 

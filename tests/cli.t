@@ -17,10 +17,10 @@ status() {
 status 2 "no command: usage" "$PNETC"
 like "$err" '^usage: pnetc COMMAND' "no command: says how"
 status 0 "--help" "$PNETC" --help
-for command in check plan build run fmt explain doctor list draw plot profile calibrate flags; do
+for command in check plan build run fmt explain doctor list draw plot report profile calibrate flags; do
     like "$out" "^  $command " "--help names $command"
 done
-for command in check plan build run fmt explain doctor list draw plot profile calibrate flags; do
+for command in check plan build run fmt explain doctor list draw plot report profile calibrate flags; do
     status 0 "$command --help" "$PNETC" $command --help
     like "$out" "^usage: pnetc $command" "$command --help says how"
 done

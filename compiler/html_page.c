@@ -1,0 +1,141 @@
+/* html_page.c: what every page begins and ends with: its style, the patterns of its fills, its script. See html.h.
+ *
+ * Nothing is loaded from anywhere. Light or dark as the reader's system asks. The script moves each mark's <title> to a
+ * tip; without it, viewers show the titles themselves. */
+#include "html.h"
+
+static const char *const style =
+    ":root{color-scheme:light dark;--paper:#fff;--panel:#f5f7f9;--ink:#1c2127;--soft:#555e68;--line:#d3d9df;"
+    "--rule:#e6eaee;--link:#1c5d8c;--f:#b5d6ee;--f-line:#1f5a85;--b:#f7dfae;--b-line:#8a5200;--u:#d3e8cb;"
+    "--u-line:#2f6425;--w:#f0f1f3;--w-line:#9aa3ad;--s:#5c7ea3;--s-line:#2b4865;--t:#dfe6ee;--t-line:#5c7189;"
+    "--v:#3f6b4a;--v-line:#244029;--g:#cfe3d3;--g-line:#3f6b4a;--o:#e4dcef;--o-line:#6a4d91;--n:#8f76b3;"
+    "--n-line:#4d3670;--r:#fbe3d6;--r-line:#a34a1c;--mark:#b3003c}\n"
+    "@media(prefers-color-scheme:dark){:root{--paper:#14181d;--panel:#1c2229;--ink:#e6e9ed;--soft:#a3adb8;"
+    "--line:#3a444f;--rule:#2a323b;--link:#8cc4ec;--f:#27506f;--f-line:#8cc4ec;--b:#59400f;--b-line:#eab551;"
+    "--u:#274a20;--u-line:#96cf86;--w:#20262d;--w-line:#67727e;--s:#6d93bd;--s-line:#b9d3ee;--t:#2d3947;"
+    "--t-line:#93a9c1;--v:#6fa57c;--v-line:#c2e0c9;--g:#23382a;--g-line:#86bd93;--o:#352a45;--o-line:#bb9fe0;"
+    "--n:#8d74b3;--n-line:#d3c0ee;--r:#4a2a1a;--r-line:#f0a27a;--mark:#ff7a9c}}\n"
+    "*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}\n"
+    "body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,\"Segoe UI\","
+    "Roboto,Helvetica,Arial,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
+    "header,main,footer{max-width:1180px;margin:0 auto;padding:0 24px}\n"
+    "header{padding-top:44px}h1{font-size:2.3rem;line-height:1.15;margin:0 0 .2em;letter-spacing:-.01em}\n"
+    ".kicker{margin:0;color:var(--soft);font-size:.85rem;letter-spacing:.09em;text-transform:uppercase}\n"
+    ".meta{color:var(--soft);margin:0}.verdict{font-size:1.2rem;line-height:1.45;max-width:52em;margin:1em 0 1.2em}\n"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:1px;margin:1px;padding:0}\n"
+    ".figures div{box-shadow:0 0 0 1px var(--line);padding:12px 16px}.figures dt{color:var(--soft);font-size:.82rem}\n"
+    ".figures dd{margin:0;font-size:1.3rem;line-height:1.3}.figures small{display:block;color:var(--soft);"
+    "font-size:.8rem;line-height:1.35}\n"
+    "nav{margin:22px 0 0;font-size:.92rem}nav a{margin-right:1.1em;white-space:nowrap;display:inline-block}\n"
+    "a{color:var(--link)}section{border-top:1px solid var(--line);margin-top:44px;padding-top:20px}\n"
+    "h2{font-size:1.4rem;line-height:1.25;margin:0 0 .25em}h3{font-size:1.02rem;margin:1.6em 0 .3em}\n"
+    ".lead{color:var(--soft);margin:0 0 1em;max-width:56em}p{max-width:56em}\n"
+    ".legend{font-size:.88rem;margin:.5em 0;max-width:none}.legend span{white-space:nowrap;margin-right:1.2em;"
+    "display:inline-block}.legend svg{vertical-align:-2px}\n"
+    ".scroll{overflow-x:auto;max-width:100%;margin:.4em 0}.chart svg{display:block}\n"
+    ".chart:focus-visible,.scroll:focus-visible,summary:focus-visible,a:focus-visible{outline:3px solid var(--link);"
+    "outline-offset:2px}\n"
+    "table{border-collapse:collapse;font-size:.9rem;line-height:1.35}th,td{padding:5px 14px 5px 0;text-align:left;"
+    "border-bottom:1px solid var(--rule);vertical-align:top;white-space:nowrap;overflow-wrap:normal}\n"
+    "th{color:var(--soft);font-weight:600;border-bottom-color:var(--line)}.n{text-align:right;white-space:nowrap}\n"
+    "td.w{white-space:normal;min-width:14em}tr.this td{font-weight:700;background:var(--panel)}\n"
+    "details{margin:.5em 0}summary{cursor:pointer;color:var(--link)}\n"
+    ".row{display:flex;justify-content:space-between;gap:1em;font-size:.92rem;margin-top:.7em}\n"
+    ".pair{display:flex;flex-wrap:wrap;gap:8px 40px;align-items:flex-start}.pair>*{min-width:0;max-width:100%}\n"
+    "footer{color:var(--soft);font-size:.85rem;padding-top:36px;padding-bottom:48px}\n"
+    "svg text{font-size:12px;fill:var(--ink)}svg .small{font-size:11px;fill:var(--soft)}svg .m{text-anchor:middle}\n"
+    "svg .e{text-anchor:end}svg .b{font-weight:700}svg .halo{paint-order:stroke;stroke:var(--paper);"
+    "stroke-width:3px;stroke-linejoin:round}\n"
+    "svg .axis{stroke:var(--line);fill:none}svg .grid{stroke:var(--rule);fill:none}\n"
+    "svg .cut{stroke:var(--ink);stroke-width:2;stroke-dasharray:2 3;fill:none}\n"
+    "svg .skip{stroke:var(--s);stroke-width:1.5;fill:none}svg .crossing{stroke-width:2.5;stroke:var(--mark)}\n"
+    "svg .frame{fill:var(--panel);stroke:var(--line)}svg .limit{fill:var(--mark)}svg .track{fill:var(--panel)}\n"
+    "svg .flow{fill:none;stroke:var(--f-line);stroke-linecap:butt}"
+    "svg .back{fill:none;stroke:var(--b-line);stroke-dasharray:7 3}\n"
+    "svg .headB{fill:var(--b-line);stroke:none}svg .headF{fill:var(--f-line);stroke:none}svg .ink{fill:var(--ink)}\n"
+    "svg .switch{stroke:var(--mark);stroke-width:3;fill:none}\n"
+    "svg .F{fill:var(--f);stroke:var(--f-line)}svg .B{fill:url(#pB);stroke:var(--b-line)}"
+    "svg .U{fill:url(#pU);stroke:var(--u-line)}svg .W{fill:url(#pW);stroke:var(--w-line);stroke-width:.6}\n"
+    "svg .S{fill:var(--s);stroke:var(--s-line)}svg .T{fill:var(--t);stroke:var(--t-line)}"
+    "svg .V{fill:var(--v);stroke:var(--v-line)}svg .G{fill:url(#pG);stroke:var(--g-line)}"
+    "svg .O{fill:url(#pO);stroke:var(--o-line)}svg .N{fill:var(--n);stroke:var(--n-line)}"
+    "svg .R{fill:url(#pR);stroke:var(--r-line)}\n"
+    "svg .thin{stroke-width:.5}svg .warmup{stroke-dasharray:5 3;fill-opacity:.55}"
+    "svg .drain{stroke-dasharray:1.6 2.4;fill-opacity:.55}svg .hollow{fill:none;stroke:var(--ink);stroke-width:1.5}"
+    "svg .solid{fill:var(--s);stroke:var(--s-line)}svg .ring{fill:none;stroke:var(--mark);stroke-width:2.5}\n"
+    "svg .front{stroke:var(--s-line);fill:none;stroke-dasharray:4 3}svg .on{outline:2px solid var(--mark);"
+    "outline-offset:1px}\n"
+    "#tip{position:fixed;z-index:9;max-width:min(360px,92vw);padding:7px 10px;background:var(--ink);"
+    "color:var(--paper);font-size:.85rem;line-height:1.4;border-radius:4px;pointer-events:none;"
+    "white-space:pre-line}\n"
+    "@media(max-width:600px){header,main,footer{padding-left:16px;padding-right:16px}h1{font-size:1.8rem}"
+    ".verdict{font-size:1.08rem}.figures{grid-template-columns:1fr 1fr}.figures div{padding:9px 12px}"
+    ".figures dd{font-size:1.1rem}}\n"
+    "@media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}nav,#tip{display:none}"
+    "header{padding-top:0}.scroll{overflow:visible}.chart svg:not(.bars){max-width:100%;height:auto}"
+    "section{break-inside:auto}h2,h3,.lead{break-after:avoid}svg{break-inside:avoid}body{font-size:11pt}}\n";
+
+/* Fills: B oblique lines, U dots, W upright lines, G oblique the other way, O crosses, R large dots. */
+static const char *const patterns =
+    "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs>\n"
+    "<pattern id=\"pB\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
+    "<rect width=\"6\" height=\"6\" fill=\"var(--b)\"/><rect width=\"1.4\" height=\"6\" fill=\"var(--b-line)\" "
+    "fill-opacity=\".6\"/></pattern>\n"
+    "<pattern id=\"pU\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\"><rect width=\"5\" height=\"5\" "
+    "fill=\"var(--u)\"/><circle cx=\"2.5\" cy=\"2.5\" r=\"1.1\" fill=\"var(--u-line)\"/></pattern>\n"
+    "<pattern id=\"pW\" width=\"4\" height=\"4\" patternUnits=\"userSpaceOnUse\"><rect width=\"4\" height=\"4\" "
+    "fill=\"var(--w)\"/><rect width=\"1\" height=\"4\" fill=\"var(--w-line)\"/></pattern>\n"
+    "<pattern id=\"pG\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(-45)\">"
+    "<rect width=\"6\" height=\"6\" fill=\"var(--g)\"/><rect width=\"2\" height=\"6\" fill=\"var(--g-line)\"/>"
+    "</pattern>\n"
+    "<pattern id=\"pO\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\"><rect width=\"7\" height=\"7\" "
+    "fill=\"var(--o)\"/><path d=\"M0 0L7 7M7 0L0 7\" stroke=\"var(--o-line)\" stroke-width=\".9\"/></pattern>\n"
+    "<pattern id=\"pR\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\"><rect width=\"8\" height=\"8\" "
+    "fill=\"var(--r)\"/><circle cx=\"4\" cy=\"4\" r=\"2\" fill=\"var(--r-line)\"/></pattern>\n"
+    "</defs></svg>\n";
+
+/* A mark is what has a <title> in a chart. Arrow keys go from mark to mark of the chart that has the focus. */
+static const char *const script =
+    "(function(){\n"
+    "var tip=document.createElement('div'),now=null;tip.id='tip';tip.hidden=true;tip.setAttribute('role','status');\n"
+    "document.body.appendChild(tip);\n"
+    "document.querySelectorAll('.chart title').forEach(function(t){var m=t.parentNode;m.dataset.tip=t.textContent;"
+    "m.setAttribute('aria-label',t.textContent);m.removeChild(t);});\n"
+    "function hide(){if(now)now.classList.remove('on');now=null;tip.hidden=true;}\n"
+    "function show(m,x,y){if(now!==m){hide();now=m;tip.textContent=m.dataset.tip;m.classList.add('on');"
+    "tip.hidden=false;}\n"
+    "var w=tip.offsetWidth,h=tip.offsetHeight;tip.style.left=Math.max(4,Math.min(x+12,innerWidth-w-8))+'px';\n"
+    "tip.style.top=(y+18+h>innerHeight?Math.max(4,y-h-12):y+18)+'px';}\n"
+    "function mark(e){return e.target.closest?e.target.closest('[data-tip]'):null;}\n"
+    "document.addEventListener('pointermove',function(e){var m=mark(e);if(m)show(m,e.clientX,e.clientY);else "
+    "if(e.pointerType==='mouse')hide();});\n"
+    "document.addEventListener('pointerdown',function(e){var m=mark(e);if(m)show(m,e.clientX,e.clientY);else "
+    "hide();});\n"
+    "document.addEventListener('focusout',hide);\n"
+    "document.addEventListener('keydown',function(e){\n"
+    "if(e.key==='Escape')return hide();\n"
+    "var step={ArrowRight:1,ArrowDown:1,ArrowLeft:-1,ArrowUp:-1}[e.key],c=document.activeElement;\n"
+    "if(!step||!c.classList.contains('chart'))return;\n"
+    "var all=Array.from(c.querySelectorAll('[data-tip]'));if(!all.length)return;\n"
+    "var at=all.indexOf(now),m=all[at===-1?(step===1?0:all.length-1):(at+step+all.length)%all.length];\n"
+    "e.preventDefault();m.scrollIntoView({block:'nearest',inline:'nearest'});\n"
+    "var r=m.getBoundingClientRect();show(m,r.left+Math.min(r.width/2,80),r.bottom-10);});\n"
+    "addEventListener('beforeprint',function(){document.querySelectorAll('details').forEach(function(d){"
+    "d.open=true;});});\n"
+    "document.documentElement.dataset.script='ready';\n"
+    "})();\n";
+
+void html_open(Text *out, const char *title)
+{
+    text_printf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+                     "<meta name=\"generator\" content=\"pnetc " PNETC_VERSION "\"/>\n"
+                     "<link rel=\"icon\" href=\"data:,\"/>\n<title>");
+    html_text(out, title);
+    text_printf(out, "</title>\n<style>/*<![CDATA[*/\n%s/*]]>*/</style>\n</head>\n<body>\n%s", style, patterns);
+}
+
+void html_close(Text *out)
+{
+    text_printf(out, "<script>//<![CDATA[\n%s//]]></script>\n</body>\n</html>\n", script);
+}
