@@ -93,21 +93,42 @@ INLINE void multiply_tiles(const float *v, const float *u, int64_t blocks, float
     UNROLL for (int t = 0; t < tiles; t++) PUT(m + t * LANES) = sum[t];
 }
 
-static void multiply(const float *v, const float *u, int64_t blocks, float *m, int64_t tiles)
+/* What is fetched meanwhile: some channels of x of the next block of tiles, and where this one's results go. */
+typedef struct {
+    const float *x[TILES], *y[TILES];
+    int64_t x_first, x_end, x_plane, x_width, y_plane, y_width; /* blocks of channels; floats; pixels */
+} ahead;
+
+INLINE void fetch(const ahead *next, int64_t block, int point)
+{
+    if (point < TILES)
+        for (int64_t b = next->x_first; b < next->x_end; b++)
+            fetch_pixels(next->x[point] + b * next->x_plane, next->x_width, false);
+    else if (point < 2 * TILES)
+        fetch_pixels(next->y[point - TILES] + block * next->y_plane, next->y_width, true);
+}
+
+INLINE void multiply_points(const float *v, const float *u, int64_t blocks, float *m, const ahead *next, int64_t block,
+                            const int tiles)
 {
     const int64_t point = blocks * TILES * LANES + LANES, weights = blocks * LANES * LANES;
+    for (int i = 0; i < POINTS; i++) {
+        multiply_tiles(v + i * point, u + i * weights, blocks, m + i * RESULT_STRIDE, tiles);
+        fetch(next, block, i);
+    }
+}
+
+static void multiply(const float *v, const float *u, int64_t blocks, float *m, const ahead *next, int64_t block,
+                     int64_t tiles)
+{
     if (tiles > 12)
-        for (int i = 0; i < POINTS; i++)
-            multiply_tiles(v + i * point, u + i * weights, blocks, m + i * RESULT_STRIDE, 16);
+        multiply_points(v, u, blocks, m, next, block, 16);
     else if (tiles > 8)
-        for (int i = 0; i < POINTS; i++)
-            multiply_tiles(v + i * point, u + i * weights, blocks, m + i * RESULT_STRIDE, 12);
+        multiply_points(v, u, blocks, m, next, block, 12);
     else if (tiles > 4)
-        for (int i = 0; i < POINTS; i++)
-            multiply_tiles(v + i * point, u + i * weights, blocks, m + i * RESULT_STRIDE, 8);
+        multiply_points(v, u, blocks, m, next, block, 8);
     else
-        for (int i = 0; i < POINTS; i++)
-            multiply_tiles(v + i * point, u + i * weights, blocks, m + i * RESULT_STRIDE, 4);
+        multiply_points(v, u, blocks, m, next, block, 4);
 }
 
 /* ---- A^T m A: 36 points into 4x4 outputs ---- */
@@ -184,7 +205,12 @@ void winograd_convolve(const winograd16 *p, bool backward, const float *from, co
     const sides s = sides_of(p, backward);
     const int64_t image = s.from * s.height * s.width * LANES, point = s.from * TILES * LANES + LANES;
     const int64_t weights = POINTS * s.from * LANES * LANES;
+    const int64_t result = s.to * s.out_height * s.out_width * LANES;
     float *const v = room, *const m = room + POINTS * point;
+    ahead next = {.x_plane = s.height * s.width * LANES,
+                  .x_width = s.width,
+                  .y_plane = s.out_height * s.out_width * LANES,
+                  .y_width = s.out_width};
     tile at = {first, 0, 0};
     for (int64_t left = (last - first) * s.rows * s.columns; left > 0; left -= TILES) {
         const int64_t count = left < TILES ? left : TILES;
@@ -192,9 +218,13 @@ void winograd_convolve(const winograd16 *p, bool backward, const float *from, co
         for (int64_t t = 0; t < count; t++, tile_next(&at, s.rows, s.columns))
             points_of_tile(from + at.image * image, s.from, s.height, s.width, at.row * STEP - s.pad,
                            at.column * STEP - s.pad, v + t * LANES, TILES * LANES, point);
+        own_pixels(from, image, s.width, 2 - s.pad, at, s.rows, s.columns, TILES, next.x);
+        own_pixels(to, result, s.out_width, 0, begin, s.rows, s.columns, TILES, next.y);
         for (int64_t b = 0; b < s.to; b++) {
             const vector added = bias ? AT(bias + b * LANES) : (vector){0};
-            multiply(v, transformed + b * weights, s.from, m, count);
+            next.x_first = s.from * b / s.to;
+            next.x_end = s.from * (b + 1) / s.to;
+            multiply(v, transformed + b * weights, s.from, m, &next, b, count);
             tile out = begin;
             for (int64_t t = 0; t < count; t++, tile_next(&out, s.rows, s.columns))
                 put_tile(&s, &out, b, m + t * LANES, added, p->relu && !backward, to);

@@ -88,6 +88,7 @@ void winograd_gradient(const winograd16 *p, const float *x, const float *gy, int
     const int64_t x_image = p->in * p->height * p->width * LANES;
     const int64_t y_image = p->out * p->out_height * p->out_width * LANES;
     const int64_t v_point = p->in * TILES * LANES + LANES, g_point = p->out * TILES * LANES + LANES;
+    const float *next_x[TILES], *next_gy[TILES];
     float *const v = room, *const g = room + POINTS * v_point, *const gb = sums + products(p);
     memset(sums, 0, (size_t)winograd_sums_floats(p) * sizeof *sums);
     tile at = {first, 0, 0};
@@ -98,11 +99,20 @@ void winograd_gradient(const winograd16 *p, const float *x, const float *gy, int
                            at.column * STEP - p->pad, v + t * LANES, TILES * LANES, v_point);
             spread_tile(p, gy + at.image * y_image, &at, g + t * LANES, g_point);
         }
+        own_pixels(x, x_image, p->width, 2 - p->pad, at, rows, columns, TILES, next_x);
+        own_pixels(gy, y_image, p->out_width, 0, at, rows, columns, TILES, next_gy);
         float *m = sums;
         for (int k = 0; k < POINTS; k++)
-            for (int64_t i = 0; i < p->in; i++)
-                for (int64_t o = 0; o < p->out; o++, m += BLOCK)
+            for (int64_t i = 0; i < p->in; i++) {
+                if (k < TILES)
+                    fetch_pixels(next_x[k] + i * p->height * p->width * LANES, p->width, false);
+                for (int64_t o = 0; o < p->out; o++, m += BLOCK) {
                     add_products(v + k * v_point + i * TILES * LANES, g + k * g_point + o * TILES * LANES, count, m);
+                    if (i == 0 && k >= TILES && k < 2 * TILES)
+                        fetch_pixels(next_gy[k - TILES] + o * p->out_height * p->out_width * LANES, p->out_width,
+                                     false);
+                }
+            }
         for (int64_t o = 0; o < p->out; o++) {
             const float *all = g + (SIDE + 1) * g_point + o * TILES * LANES;
             vector sum = {0};

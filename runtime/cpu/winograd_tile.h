@@ -55,6 +55,25 @@ INLINE void tile_next(tile *t, int64_t rows, int64_t columns)
     t->image++;
 }
 
+/* Where the pixels lie that a tile has alone (its lower right 4x4, of the first block of channels), by tile: those of the
+ * next block of tiles are fetched into the caches while this one's products are calculated, which takes long enough.
+ * Addresses outside of the arrays do no harm. */
+INLINE void own_pixels(const float *images, int64_t image, int64_t width, int64_t offset, tile at, int64_t rows,
+                       int64_t columns, int tiles, const float **own)
+{
+    for (int t = 0; t < tiles; t++, tile_next(&at, rows, columns))
+        own[t] = images + at.image * image + ((at.row * STEP + offset) * width + at.column * STEP + offset) * LANES;
+}
+INLINE void fetch_pixels(const float *own, int64_t width, const bool to_write)
+{
+    for (int i = 0; i < STEP; i++)
+        for (int j = 0; j < STEP; j++)
+            if (to_write)
+                __builtin_prefetch(own + (i * width + j) * LANES, 1, 2);
+            else
+                __builtin_prefetch(own + (i * width + j) * LANES, 0, 2);
+}
+
 /* The pixels of a tile of one block of channels: rows outside the image are a row of zeros, columns outside
  * [first, last) are not to be read. */
 typedef struct {
