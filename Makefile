@@ -24,7 +24,7 @@ BASE      := $(STANDARD) $(INCLUDE) $(OPTIMISE) -ffp-contract=off -pthread $(CFL
 COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
 RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
-PACKAGES := git gcc clang libclang-rt-dev make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
+PACKAGES := git gcc g++ clang libclang-rt-dev make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc procps
 # Optional, for pictures and for tests of them in a browser: `make deps PICTURES=` leaves them out.
 PICTURES  ?= graphviz gnuplot-nox chromium
@@ -49,7 +49,7 @@ ifeq ($(have_dnnl),)
 units     := $(filter-out $(B)/tests/rt_cpu%,$(units))
 endif
 
-.PHONY: all deps run test check san fuzz bench bless install uninstall clean help units
+.PHONY: all cudasim deps run test check san fuzz bench bless install uninstall clean help units
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -106,6 +106,19 @@ $(B)/tests/rt_%: $(B)/obj/tests/unit/rt_%.o $(B)/lib/libpn_core.a $(B)/lib/libpn
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/lib/libpnetc.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ -lcmocka -ljansson -lm
+
+# ---- tests/cudasim: a GPU on the CPU, for the programs of the cuda target; C++17, never installed ----
+CUDA_HOME ?= /usr/local/cuda
+CXX       ?= g++
+sim_o     := $(patsubst %.cpp,$(B)/obj/%.o,$(wildcard tests/cudasim/*.cpp))
+cudasim: $(B)/tests/libcudasim.so ## build the GPU double (tests/cudasim/README.md)
+$(B)/obj/tests/cudasim/%.o: tests/cudasim/%.cpp
+	$(call say,CXX,$<)
+	$(Q)mkdir -p $(@D) && $(CXX) -std=gnu++17 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -Werror \
+	    -I$(CUDA_HOME)/include -MMD -MP -c -o $@ $<
+$(B)/tests/libcudasim.so: $(sim_o)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D) && $(CXX) -shared -pthread -Wl,--version-script=tests/cudasim/exports.map -o $@ $^ -ldl
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 

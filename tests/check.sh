@@ -16,12 +16,12 @@ tests/layers.sh
 result $? "layers: includes point down"
 
 # shellcheck disable=SC2046 # file names without blanks
-clang-format --dry-run --Werror $(git ls-files 'compiler/*.[ch]' 'runtime/*.[ch]' 'tests/*.[ch]')
+clang-format --dry-run --Werror $(git ls-files 'compiler/*.[ch]' 'runtime/*.[ch]' 'tests/*.[ch]' 'tests/*.cpp')
 result $? "format: clang-format"
 "$B"/pnetc fmt --check examples/*.pnet
 result $? "format: pnetc fmt"
 # shellcheck disable=SC2046
-shellcheck -x $(git ls-files 'tests/*.sh' 'tests/*.t' .ci/run bench | while read -r f; do
+shellcheck -x $(git ls-files 'tests/*.sh' 'tests/*.t' .ci/run bench tests/cudasim | while read -r f; do
     head -1 "$f" | grep -q '^#!/bin/.*sh' && echo "$f"
 done)
 result $? "scripts: shellcheck"
