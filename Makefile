@@ -1,7 +1,7 @@
 # pnetc: a pipeline compiler for training neural networks. `make help` lists what there is.
 #
 # All objects are in build/. Libraries are probed once, into build/config.mk: oneDNN is needed by the cpu target only; its
-# absence removes that target and breaks nothing else.
+# absence removes that target and breaks nothing else. The same holds for the CUDA toolkit (CUDA_HOME) and target cuda.
 
 CC        ?= gcc
 FLEX      ?= flex
@@ -34,6 +34,7 @@ compiler_c := $(filter-out compiler/main.c,$(wildcard compiler/*.c compiler/ops/
 core_c     := $(wildcard runtime/core/*.c runtime/data/*.c runtime/transport/*.c)
 ref_c      := $(wildcard runtime/ref/*.c)
 cpu_c      := $(wildcard runtime/cpu/*.c)
+cuda_c     := $(wildcard runtime/cuda/*.c)
 # The evaluator uses the naive kernels and the counter-based random numbers of the runtime.
 shared_c   := $(wildcard runtime/ref/kernels*.c) runtime/core/rng.c
 unit_c     := $(wildcard tests/unit/*.c)
@@ -44,7 +45,12 @@ units      := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_c))
 
 hash      := \#
 have_dnnl := $(shell mkdir -p $(B) && printf '$(hash)include <oneapi/dnnl/dnnl.h>\n' | $(CC) -x c -fsyntax-only - 2>/dev/null && echo yes)
-libraries := $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a $(if $(have_dnnl),$(B)/lib/libpn_cpu.a)
+CUDA_HOME ?= /usr/local/cuda
+CUDA_INCLUDE := $(firstword $(wildcard $(CUDA_HOME)/include $(CUDA_HOME)/targets/x86_64-linux/include))
+have_cuda := $(shell printf '$(hash)include <cuda_runtime_api.h>\n$(hash)include <cudnn.h>\n' | \
+                $(CC) $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE)) -x c -fsyntax-only - 2>/dev/null && echo yes)
+libraries := $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a $(if $(have_dnnl),$(B)/lib/libpn_cpu.a) \
+             $(if $(have_cuda),$(B)/lib/libpn_cuda.a)
 ifeq ($(have_dnnl),)
 units     := $(filter-out $(B)/tests/rt_cpu%,$(units))
 endif
@@ -64,7 +70,8 @@ $(B)/lib/libpnetc.a: $(compiler_o)
 $(B)/lib/libpn_core.a: $(call obj,$(core_c))
 $(B)/lib/libpn_ref.a: $(call obj,$(ref_c))
 # Losses and dropout are the naive kernels, on every target.
-$(B)/lib/libpn_cpu.a: $(call obj,$(cpu_c) $(wildcard runtime/ref/kernels*.c))
+$(B)/lib/libpn_cpu.a: $(call obj,$(cpu_c) $(wildcard runtime/ref/kernels*.c) runtime/ref/host.c)
+$(B)/lib/libpn_cuda.a: $(call obj,$(cuda_c))
 $(B)/lib/%.a:
 	$(call say,AR,$@)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $^
@@ -75,6 +82,7 @@ $(B)/obj/compiler/%.o: compiler/%.c
 $(B)/obj/runtime/%.o: runtime/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(RUNTIME_FLAGS) -MMD -MP -c -o $@ $<
+$(call obj,$(cuda_c)): RUNTIME_FLAGS += $(if $(CUDA_INCLUDE),-isystem $(CUDA_INCLUDE))
 $(B)/obj/gen/%.o: $(B)/gen/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D) && $(CC) $(BASE) -w -MMD -MP -c -o $@ $<
@@ -99,10 +107,10 @@ $(B)/obj/tests/%.o: tests/%.c
 	$(Q)mkdir -p $(@D) && $(CC) $(BASE) -Itests $(WARN) -MMD -MP -c -o $@ $<
 $(B)/tests/rt_cpu%: $(B)/obj/tests/unit/rt_cpu%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_cpu.a
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ldnnl -lgomp -ljansson -lz -lm
+	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ -Wl,--start-group $^ -Wl,--end-group -lcmocka -ldnnl -lgomp -ljansson -lz -lm
 $(B)/tests/rt_%: $(B)/obj/tests/unit/rt_%.o $(B)/lib/libpn_core.a $(B)/lib/libpn_ref.a
 	$(call say,LINK,$@)
-	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ $(B)/lib/libpn_core.a -lcmocka -ljansson -lz -lm
+	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ -Wl,--start-group $^ -Wl,--end-group -lcmocka -ljansson -lz -lm
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(B)/lib/libpnetc.a
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D) && $(CC) $(SANITIZE) -pthread -o $@ $^ -lcmocka -ljansson -lm
@@ -161,6 +169,8 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	$(Q)install -m 755 $(B)/pnetc $(DESTDIR)$(PREFIX)/bin/
 	$(Q)install -m 644 $(libraries) $(DESTDIR)$(PREFIX)/lib/pnetc/
 	$(Q)install -m 644 runtime/pn.h runtime/pn_profile.h $(DESTDIR)$(PREFIX)/include/pnetc/
+	$(Q)install -d $(DESTDIR)$(PREFIX)/include/pnetc/cuda
+	$(Q)install -m 644 runtime/cuda/kernels.cuh $(DESTDIR)$(PREFIX)/include/pnetc/cuda/
 	$(Q)install -m 644 compiler/man/pnetc.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 grammar/pnet.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 README.md LICENSE grammar/REFERENCE.md $(DESTDIR)$(PREFIX)/share/doc/pnetc/

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "target.h"
+#include "toolkit.h"
 
 static bool is_there(const char *path)
 {
@@ -71,6 +72,42 @@ static const char *shell_word(Arena *arena, const char *path)
     return word.data;
 }
 
+/* Shared libraries of the toolkit by their files, and the folders they are in for the program. NULL: one is missing. */
+static const char *toolkit_flags(Arena *arena)
+{
+    static const char *const libraries[] = {"cudart", "cudnn"};
+    Text text = text_new(arena);
+    for (int i = 0; i < COUNT(libraries); i++) {
+        const char *file = toolkit_library(arena, libraries[i]);
+        if (!file) {
+            fprintf(stderr, "pnetc: there is no lib%s.so: install the CUDA toolkit with cuDNN, or set CUDA_HOME\n",
+                    libraries[i]);
+            return NULL;
+        }
+        const char *folder = arena_text(arena, file, (size_t)(strrchr(file, '/') - file));
+        text_printf(&text, "%s%s -Wl,-rpath,%s", i ? " " : "", shell_word(arena, file), shell_word(arena, folder));
+    }
+    return text.data;
+}
+
+static bool print_libraries(Arena *arena, const Runtime *runtime, const TargetDef *target, FILE *out)
+{
+    const char *kernels = runtime_library(arena, runtime, target->library);
+    const char *core = runtime_library(arena, runtime, "pn_core");
+    if (!is_there(kernels) || !is_there(core)) {
+        fprintf(stderr, "pnetc: there is no %s: this pnetc was built without target '%s' (pnetc doctor)\n",
+                is_there(core) ? kernels : core, target->name);
+        return false;
+    }
+    const char *libs = target->libs ? target->libs : toolkit_flags(arena);
+    if (!libs)
+        return false;
+    /* Each of the two libraries needs the other. */
+    fprintf(out, "-Wl,--start-group %s %s -Wl,--end-group%s%s -ljansson -lz -lm -pthread\n", shell_word(arena, kernels),
+            shell_word(arena, core), *libs ? " " : "", libs);
+    return true;
+}
+
 bool flags_print(const char *self, const char *what, FILE *out)
 {
     Arena *arena = arena_new();
@@ -83,19 +120,10 @@ bool flags_print(const char *self, const char *what, FILE *out)
             fprintf(out, "-I%s\n", shell_word(arena, runtime.include));
         else
             fprintf(stderr, "pnetc: there is no pn.h in %s\n", runtime.include);
-    } else if (!target) {
-        fprintf(stderr, "pnetc: unknown target '%s'; `pnetc list targets` shows what there is\n", what);
+    } else if (target) {
+        found = print_libraries(arena, &runtime, target, out);
     } else {
-        const char *kernels = runtime_library(arena, &runtime, target->library);
-        const char *core = runtime_library(arena, &runtime, "pn_core");
-        found = is_there(kernels) && is_there(core);
-        /* Each of the two libraries needs the other. */
-        if (found)
-            fprintf(out, "-Wl,--start-group %s %s -Wl,--end-group%s%s -ljansson -lz -lm -pthread\n",
-                    shell_word(arena, kernels), shell_word(arena, core), *target->libs ? " " : "", target->libs);
-        else
-            fprintf(stderr, "pnetc: there is no %s: this pnetc was built without target '%s' (pnetc doctor)\n",
-                    is_there(core) ? kernels : core, target->name);
+        fprintf(stderr, "pnetc: unknown target '%s'; `pnetc list targets` shows what there is\n", what);
     }
     arena_free(arena);
     return found;

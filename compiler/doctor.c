@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "target.h"
+#include "toolkit.h"
 
 typedef struct {
     Arena *arena;
@@ -133,23 +134,43 @@ static void runtime(Doctor *d)
     d->broken |= !whole;
 }
 
+/* The CUDA toolkit is not in Debian's main section: NVIDIA's packages, or wheels, with CUDA_HOME naming their folder. */
+static bool toolkit(Doctor *d)
+{
+    static const struct {
+        const char *library, *purpose;
+    } parts[] = {{"cudart", "the CUDA runtime, for target cuda"}, {"cudnn", "convolutions of target cuda"}};
+    bool whole = true;
+    for (int i = 0; i < COUNT(parts); i++) {
+        const char *file = toolkit_library(d->arena, parts[i].library);
+        line(d, file ? "ok" : "absent", parts[i].library, parts[i].purpose, file ? file : "CUDA toolkit 13, cuDNN 9");
+        whole &= file != NULL;
+    }
+    const char *version = toolkit_nvrtc_version(d->arena);
+    line(d, version ? "ok" : "absent", "NVRTC", version ? version : "compiles the kernels of target cuda",
+         version ? toolkit_library(d->arena, "nvrtc") : "CUDA toolkit 13");
+    return whole && version;
+}
+
 static void targets(Doctor *d)
 {
     static const char *const dnnl[] = {"DNNL_VERSION_MAJOR", "DNNL_VERSION_MINOR", "DNNL_VERSION_PATCH"};
     const Runtime runtime = runtime_find(d->arena, d->self);
     const bool onednn = library(d, false, "oneDNN", "oneapi/dnnl/dnnl_version.h", dnnl, COUNT(dnnl),
                                 "the kernels of target cpu", "libdnnl-dev");
+    const bool cuda = toolkit(d);
     int usable = 0;
     for (int i = 0; i < TARGET_COUNT; i++) {
         const TargetDef *target = target_table[i];
         const char *file = runtime_library(d->arena, &runtime, target->library);
-        const bool there = !access(file, R_OK) && (target->id != TARGET_cpu || onednn);
+        const bool there = !access(file, R_OK) && (target->id != TARGET_cpu || onednn) && (!target->device || cuda);
         usable += there;
         line(d, there ? "ok" : "absent", arena_printf(d->arena, "target %s", target->name), target->doc,
-             there ? file : "not built: install oneDNN, then run make");
+             there            ? file
+             : target->device ? "not built: install the CUDA toolkit and cuDNN, then run make"
+                              : "not built: install oneDNN, then run make");
     }
     d->broken |= !usable;
-    line(d, "absent", "target cuda", "not in this version", NULL);
     line(d, "absent", "MPI", "not in this version", NULL);
 }
 

@@ -7,7 +7,7 @@
 /* The program is called as the network, and lies in one folder with its sources. */
 static void check_name(Emit *e)
 {
-    static const char *const words[] = {"all", "build", "clean", "pn", "Makefile", "plan"};
+    static const char *const words[] = {"all", "build", "clean", "kernels", "pn", "Makefile", "plan"};
     const char *name = e->graph->name;
     bool clash = false;
     for (int i = 0; i < COUNT(words); i++)
@@ -36,6 +36,29 @@ static void check_ops(Emit *e)
         diag_error(e->diags, P0601, node->span, "target '%s' has no code for %s", target->name, node->op->name);
         diag_hint(e->diags, "`pnetc list targets` shows the others");
     }
+}
+
+/* What the update of a target with kernels of its own can do: runtime/cuda/kernels.cuh, sgd. */
+static void check_training(Emit *e)
+{
+    const Choice *optimizer = &e->sched->settings->train.optimizer;
+    const char *target = e->plan->target->name;
+    if (!e->device)
+        return;
+    if (strcmp(optimizer->name, "sgd") != 0) {
+        diag_error(e->diags, P0611, optimizer->span, "target '%s' has no kernel for optimizer %s", target,
+                   optimizer->name);
+        diag_hint(e->diags, "it has one for sgd");
+    }
+    for (int i = 0; i < e->sched->nphases; i++)
+        for (int s = 0; s < e->pipe->nstages; s++) {
+            if (!e->sched->phase[i].cure[s].active)
+                continue;
+            diag_error(e->diags, P0611, e->sched->phase[i].choice->span,
+                       "target '%s' has no kernel for what corrects the staleness of stage %d", target, s);
+            diag_hint(e->diags, "leave cure out, or choose a weight rule that does not predict");
+            return;
+        }
 }
 
 /* "lenet5.pnet:6" per node. */
@@ -88,6 +111,7 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     Emit *e = arena_alloc(arena, sizeof *e);
     *e = (Emit){.arena = arena, .diags = diags, .plan = plan, .sched = plan->sched, .pipe = pipe, .graph = graph};
     e->net = c_name(arena, graph->name);
+    e->device = plan->target->device;
     e->source = comment_safe(arena, graph->file);
     e->step = arena_alloc(arena, (size_t)(graph->nnodes + 1) * sizeof *e->step);
     for (int i = 0; i < pipe->backward->nsteps; i++)
@@ -96,6 +120,7 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     Files files = {0};
     check_name(e);
     check_ops(e);
+    check_training(e);
     if (diag_errors(diags))
         return files;
 
@@ -104,7 +129,7 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     e->value = arena_alloc(arena, (size_t)(graph->nnodes + 1) * sizeof *e->value);
     e->offset_name = arena_alloc(arena, (size_t)(graph->nparams + 1) * sizeof *e->offset_name);
     e->index_name = arena_alloc(arena, (size_t)(graph->nparams + 1) * sizeof *e->index_name);
-    files.file = arena_alloc(arena, (size_t)(pipe->nstages + 4) * sizeof *files.file);
+    files.file = arena_alloc(arena, (size_t)(pipe->nstages + 5) * sizeof *files.file);
 
     Text text = text_new(arena);
     emit_header_file(e, &text);
@@ -114,6 +139,11 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
         stage_view(e, s);
         emit_stage_file(e, &text);
         add(&files, arena_printf(arena, "stage%d.c", s), text);
+    }
+    if (e->device) {
+        text = text_new(arena);
+        emit_kernels(e, &text);
+        add(&files, "kernels.cu", text);
     }
     text = text_new(arena);
     emit_program_file(e, &text);

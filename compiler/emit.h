@@ -45,6 +45,13 @@ void emit_line(Emit *e, const char *format, ...) PRINTF_LIKE(2, 3); /* without a
 void emit_function(Emit *e, const char *name, const char *text);
 Arena *emit_arena(Emit *e);
 const Graph *emit_graph(Emit *e);
+bool emit_on_device(const Emit *e);
+/* For the kernels hook: what the verbs of `node` launch in `pass`: a kernel with these parameters, its body a statement
+ * over a template of runtime/cuda/kernels.cuh. The same parameters and body are one kernel. */
+void emit_kernel(Emit *e, const Node *node, const char *pass, int64_t blocks, const char *parameters, const char *body);
+int64_t emit_blocks(int64_t items); /* with a thread an item */
+/* A device function of kernels.cu, before its first use; the same name twice is printed once. */
+void emit_device_function(Emit *e, const char *name, const char *text);
 bool emit_testing(const Emit *e); /* printing the evaluate function */
 
 /* ---- write.c: files to a folder, atomically each, only when they differ; all or nothing on error ---- */

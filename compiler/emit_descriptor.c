@@ -45,7 +45,37 @@ static bool has_params(const Emit *e)
     return false;
 }
 
-/* sizeof of every array that the file declares and of the registers it gives: measured by the C compiler, to be held
+/* Adds the size of an array; of `slots` slots at an address on a device. */
+static void add_size(Emit *e, Words *sizes, const char *name, int slots)
+{
+    *vec_push(e->arena, sizes) = !e->device   ? arena_printf(e->arena, "sizeof %s", name)
+                                 : slots == 1 ? arena_printf(e->arena, "sizeof *%s", name)
+                                              : arena_printf(e->arena, "%d * sizeof *%s", slots, name);
+}
+
+/* Adds the size of a flat array of floats. */
+static void add_flat(Emit *e, Words *sizes, const char *name, const char *count)
+{
+    *vec_push(e->arena, sizes) =
+        e->device ? arena_printf(e->arena, "%s * sizeof *%s", count, name) : arena_printf(e->arena, "sizeof %s", name);
+}
+
+static void register_sizes(Emit *e, Words *sizes)
+{
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (!value->out)
+            continue;
+        const char *name = e->register_name[value->out_index];
+        const RegisterPlan *reg = &e->plan->reg[value->out_index];
+        add_size(e, sizes, arena_printf(e->arena, "%s_value", name), reg->forward_slots);
+        if (value->out->gradient)
+            add_size(e, sizes, arena_printf(e->arena, "%s_gradient", name), reg->gradient_slots);
+        add_size(e, sizes, arena_printf(e->arena, "%s_test", name), reg->test_slots);
+    }
+}
+
+/* sizeof of every buffer that the file declares and of the registers it gives: measured by the C compiler, to be held
  * against the plan. */
 static void static_bytes(Emit *e, Text *out)
 {
@@ -55,32 +85,23 @@ static void static_bytes(Emit *e, Text *out)
     for (int i = 0; i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->saved)
-            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s", value->name);
+            add_size(e, &sizes, value->name, value->saved->slots);
         if (value->aux)
-            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s", value->aux_name);
+            add_size(e, &sizes, value->aux_name, value->aux->slots);
     }
     if (plan->transient_bytes)
-        *vec_push(e->arena, &sizes) = "sizeof t";
+        add_flat(e, &sizes, "t", "T");
     if (has_params(e)) {
-        *vec_push(e->arena, &sizes) = "sizeof weights";
-        *vec_push(e->arena, &sizes) = "sizeof dw";
+        add_size(e, &sizes, "weights", plan->versions);
+        add_flat(e, &sizes, "dw", "WEIGHTS");
         if (plan->states)
-            *vec_push(e->arena, &sizes) = "sizeof state";
+            add_size(e, &sizes, "state", plan->states);
         if (plan->ahead)
-            *vec_push(e->arena, &sizes) = "sizeof ahead";
+            add_size(e, &sizes, "ahead", plan->ahead);
     }
     if (plan->running_floats)
-        *vec_push(e->arena, &sizes) = "sizeof running";
-    for (int i = 0; i < e->touched.count; i++) {
-        const StageValue *value = &e->value[e->touched.at[i]];
-        if (!value->out)
-            continue;
-        const char *name = e->register_name[value->out_index];
-        *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_value", name);
-        if (value->out->gradient)
-            *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_gradient", name);
-        *vec_push(e->arena, &sizes) = arena_printf(e->arena, "sizeof %s_test", name);
-    }
+        add_flat(e, &sizes, "running", "RUNNING");
+    register_sizes(e, &sizes);
     if (!sizes.count)
         *vec_push(e->arena, &sizes) = "0";
     text_printf(out, "%s", field);
@@ -155,7 +176,11 @@ void emit_descriptor(Emit *e, Text *out)
                 "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
                 "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
                 e->net, e->stage, quoted(e->arena, what.data));
-    if (params)
+    if (e->device)
+        text_printf(out, "    .place = place,\n");
+    if (params && e->device)
+        text_printf(out, "    .param = param, .nparams = PARAMS, .weight_floats = WEIGHTS,\n");
+    else if (params)
         text_printf(out,
                     "    .param = param, .nparams = PARAMS,\n"
                     "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
@@ -164,7 +189,7 @@ void emit_descriptor(Emit *e, Text *out)
         text_printf(out, "    .ahead = ahead[0], .aheads = %d,\n", plan->ahead);
     if (cured(e))
         text_printf(out, "    .cure = cure,\n");
-    if (plan->running_floats)
+    if (plan->running_floats && !e->device)
         text_printf(out, "    .running = running,\n");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
                 e->sched->ring[e->stage]);

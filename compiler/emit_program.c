@@ -11,6 +11,17 @@ static void head(Emit *e, Text *out, const char *what)
                 what, e->source);
 }
 
+/* The slots of a channel, declared: an array, or on a device the address of the first. */
+static void register_array(Emit *e, Text *out, const char *name, const char *what, int slots, Int floats)
+{
+    const char *word = what[0] == ',' ? what + 2 : what;
+    text_printf(out, "%s", what[0] == ',' ? ", " : "");
+    if (e->device)
+        text_printf(out, "(*%s_%s)[%lld]", name, word, floats);
+    else
+        text_printf(out, "%s_%s[%d][%lld]", name, word, slots, floats);
+}
+
 /* ---- <net>.h ---- */
 
 void emit_header_file(Emit *e, Text *out)
@@ -27,7 +38,8 @@ void emit_header_file(Emit *e, Text *out)
     text_printf(out, " };\n");
 
     if (e->pipe->nedges)
-        text_printf(out, "\n/* Pipeline registers: rings of slots in static memory, [slots][floats] */\n");
+        text_printf(out, "\n/* Pipeline registers: rings of slots in %s memory, [slots][floats] */\n",
+                    e->device ? "device" : "static");
     for (int i = 0; i < e->pipe->nedges; i++) {
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];
@@ -35,10 +47,12 @@ void emit_header_file(Emit *e, Text *out)
         const Int floats = (Int)(reg->slot_bytes / (Int)sizeof(float));
         text_printf(out, "extern pn_register %s; /* %s, stage %d to %d */\n", name, values_text(e, edge->value),
                     edge->from, edge->from + 1);
-        text_printf(out, "extern float %s_value[%d][%lld], ", name, reg->forward_slots, floats);
+        text_printf(out, "extern float ");
+        register_array(e, out, name, "value", reg->forward_slots, floats);
         if (edge->gradient)
-            text_printf(out, "%s_gradient[%d][%lld], ", name, reg->gradient_slots, floats);
-        text_printf(out, "%s_test[%d][%lld];\n", name, reg->test_slots, floats);
+            register_array(e, out, name, ", gradient", reg->gradient_slots, floats);
+        register_array(e, out, name, ", test", reg->test_slots, floats);
+        text_printf(out, ";\n");
     }
 
     text_printf(out, "\nextern const pn_stage_def ");
@@ -56,10 +70,14 @@ static void channel(Emit *e, Text *out, int index, const char *field, const char
 {
     const Edge *edge = &e->pipe->edge[index];
     const char *value = e->graph->node[edge->value].value_name;
-    text_printf(out,
-                "    .%s = {.name = %s, .from = %d, .to = %d,\n        .area = PN_RING(%s_%s), .number = (int64_t[]){",
-                field, quoted(e->arena, arena_printf(e->arena, message, value)), edge->from + (back ? 1 : 0),
-                edge->from + (back ? 0 : 1), e->register_name[index], array);
+    text_printf(out, "    .%s = {.name = %s, .from = %d, .to = %d,\n        .area = ", field,
+                quoted(e->arena, arena_printf(e->arena, message, value)), edge->from + (back ? 1 : 0),
+                edge->from + (back ? 0 : 1));
+    if (e->device)
+        text_printf(out, "PN_SLOTS(%s_%s, %d)", e->register_name[index], array, slots);
+    else
+        text_printf(out, "PN_RING(%s_%s)", e->register_name[index], array);
+    text_printf(out, ", .number = (int64_t[]){");
     for (int i = 0; i < slots; i++)
         text_printf(out, "%s-1", i ? ", " : "");
     text_printf(out, "}},\n");
@@ -75,12 +93,17 @@ static void registers(Emit *e, Text *out)
         const RegisterPlan *reg = &e->plan->reg[i];
         const char *name = e->register_name[i];
         const Int floats = (Int)(reg->slot_bytes / (Int)sizeof(float));
-        text_printf(out, "%sPN_BUFFER float %s_value[%d][%lld]; /* %s */\n", i ? "\n" : "", name, reg->forward_slots,
-                    floats, values_text(e, edge->value));
-        if (edge->gradient)
-            text_printf(out, "PN_BUFFER float %s_gradient[%d][%lld];\n", name, reg->gradient_slots, floats);
-        text_printf(out, "PN_BUFFER float %s_test[%d][%lld];\npn_register %s = {\n", name, reg->test_slots, floats,
-                    name);
+        static const char *const what[] = {"value", "gradient", "test"};
+        const int slots[] = {reg->forward_slots, edge->gradient ? reg->gradient_slots : 0, reg->test_slots};
+        text_printf(out, "%s", i ? "\n" : "");
+        for (int k = 0; k < COUNT(what); k++) {
+            if (!slots[k])
+                continue;
+            text_printf(out, e->device ? "float " : "PN_BUFFER float ");
+            register_array(e, out, name, what[k], slots[k], floats);
+            text_printf(out, k ? ";\n" : "; /* %s */\n", values_text(e, edge->value));
+        }
+        text_printf(out, "pn_register %s = {\n", name);
         channel(e, out, i, "forward", "value", "%s", reg->forward_slots, false);
         if (edge->gradient)
             channel(e, out, i, "gradient", "gradient", "gradient of %s", reg->gradient_slots, true);
@@ -201,6 +224,8 @@ static void program(Emit *e, Text *out)
                 (Int)e->graph->batch);
     if (e->pipe->nedges)
         text_printf(out, "    .reg = registers, .nregisters = PN_COUNT(registers),\n");
+    if (e->device)
+        text_printf(out, "    .kernel = kernels, .nkernels = PN_COUNT(kernels), .image = &pn_kernels,\n");
     text_printf(out, "    .phase = phases, .nphases = PN_COUNT(phases),\n\n");
     choice_rows(e, out, "data", &train->data);
     choice_rows(e, out, "optimizer", &train->optimizer);
@@ -221,5 +246,7 @@ void emit_program_file(Emit *e, Text *out)
     registers(e, out);
     schedule_data(e, out);
     input_rows(e, out);
+    if (e->device)
+        emit_kernel_table(e, out);
     program(e, out);
 }

@@ -12,6 +12,10 @@ const Graph *emit_graph(Emit *e)
 {
     return e->graph;
 }
+bool emit_on_device(const Emit *e)
+{
+    return e->device;
+}
 bool emit_testing(const Emit *e)
 {
     return e->part == PART_TEST;
@@ -113,6 +117,8 @@ const char *emit_aux(Emit *e, const Node *node)
 const char *emit_aux_area(Emit *e, const Node *node)
 {
     const StageValue *value = value_of(e, id_of(e, node));
+    if (value->aux && e->device)
+        return arena_printf(e->arena, "{%s, sizeof *%s, %d}", value->aux_name, value->aux_name, value->aux->slots);
     return value->aux ? arena_printf(e->arena, "PN_RING(%s)", value->aux_name) : "{NULL, 0, 0}";
 }
 

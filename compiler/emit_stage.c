@@ -40,6 +40,20 @@ static const char *step_text(Emit *e, int step)
 
 /* ---- declarations ---- */
 
+/* A ring of slots: an array, or on a device the address of its first slot. */
+static const char *ring_declared(Emit *e, const char *type, const char *name, int slots, int64_t items)
+{
+    if (e->device)
+        return arena_printf(e->arena, "static %s (*%s)[%lld];", type, name, (Int)items);
+    return arena_printf(e->arena, "static PN_BUFFER %s %s[%d][%lld];", type, name, slots, (Int)items);
+}
+
+/* "3 slots: "; "": the declaration says it. */
+static const char *slots_text(Emit *e, const Buffer *buffer)
+{
+    return e->device ? arena_printf(e->arena, "%d slot%s: ", buffer->slots, buffer->slots == 1 ? "" : "s") : "";
+}
+
 static void saved_arrays(Emit *e, Text *out)
 {
     VEC(Line) lines = {0};
@@ -48,29 +62,30 @@ static void saved_arrays(Emit *e, Text *out)
         const StageValue *value = &e->value[e->touched.at[i]];
         const bool label = e->graph->node[value->id].shape.dtype == DTYPE_CLASS;
         if (value->saved) {
-            const char *code =
-                arena_printf(e->arena, "static PN_BUFFER %s %s[%d][%lld];", label ? "int32_t" : "float", value->name,
-                             value->saved->slots, (Int)(value->saved->bytes / (Int)sizeof(float)));
+            const char *code = ring_declared(e, label ? "int32_t" : "float", value->name, value->saved->slots,
+                                             value->saved->bytes / (Int)sizeof(float));
             *vec_push(e->arena, &lines) =
-                (Line){code, arena_printf(e->arena, "%s%s", values_text(e, value->id), backward_readers(e, value->id))};
+                (Line){code, arena_printf(e->arena, "%s%s%s", slots_text(e, value->saved), values_text(e, value->id),
+                                          backward_readers(e, value->id))};
         }
         if (value->aux) {
             const OpDef *op = e->graph->node[value->id].op;
             const bool bytes = !op->aux_type || !strcmp(op->aux_type, "uint8_t");
-            const char *code = arena_printf(e->arena, "static PN_BUFFER %s %s[%d][%lld];",
-                                            bytes ? "uint8_t" : op->aux_type, value->aux_name, value->aux->slots,
-                                            (Int)(value->aux->bytes / (bytes ? 1 : (Int)sizeof(float))));
+            const char *code = ring_declared(e, bytes ? "uint8_t" : op->aux_type, value->aux_name, value->aux->slots,
+                                             value->aux->bytes / (bytes ? 1 : (Int)sizeof(float)));
             *vec_push(e->arena, &lines) =
-                (Line){code, arena_printf(e->arena, "of %s for its backward", e->graph->node[value->id].name)};
+                (Line){code, arena_printf(e->arena, "%sof %s for its backward", slots_text(e, value->aux),
+                                          e->graph->node[value->id].name)};
         }
     }
     if (!lines.count)
         return;
     for (int i = 0; i < lines.count; i++)
         width = (int)strlen(lines.at[i].code) > width ? (int)strlen(lines.at[i].code) : width;
-    text_printf(
-        out,
-        "\n/* Saved for the backward: [minibatches in flight][floats, with room for the layouts of the target] */\n");
+    text_printf(out, e->device
+                         ? "\n/* On the device: addresses of slots that the backward reads back; `place` sets them */\n"
+                         : "\n/* Saved for the backward: [minibatches in flight][floats, with room for the layouts "
+                           "of the target] */\n");
     for (int i = 0; i < lines.count; i++)
         text_printf(out, "%-*s /* %s */\n", width, lines.at[i].code, lines.at[i].comment);
 }
@@ -103,7 +118,8 @@ static void transient_area(Emit *e, Text *out)
     }
     for (int i = 0; i < e->touched.count; i++)
         transient_row(e, out, e->value[e->touched.at[i]].test, e->value[e->touched.at[i]].test_name, "test");
-    text_printf(out, "    T = %lld\n};\nstatic PN_BUFFER float t[T];\n", (Int)(bytes / (Int)sizeof(float)));
+    text_printf(out, "    T = %lld\n};\nstatic %s;\n", (Int)(bytes / (Int)sizeof(float)),
+                e->device ? "float *t" : "PN_BUFFER float t[T]");
 }
 
 static const char *init_fields(Emit *e, const Init *init)
@@ -181,11 +197,19 @@ static void weight_arrays(Emit *e, Text *out)
     const char **word = arena_alloc(e->arena, (size_t)(count + 1) * sizeof *word);
     text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\n");
     offsets(e, out, false, "WEIGHTS", plan->weight_floats);
-    text_printf(out,
-                "static PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\n"
-                "static PN_BUFFER float dw[WEIGHTS];         /* their gradient */\n",
-                plan->versions);
-    if (plan->states)
+    if (e->device)
+        text_printf(out,
+                    "static float (*weights)[WEIGHTS]; /* %d version%s */\n"
+                    "static float *dw;                 /* their gradient */\n",
+                    plan->versions, plan->versions == 1 ? "" : "s");
+    else
+        text_printf(out,
+                    "static PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\n"
+                    "static PN_BUFFER float dw[WEIGHTS];         /* their gradient */\n",
+                    plan->versions);
+    if (plan->states && e->device)
+        text_printf(out, "static float (*state)[WEIGHTS];   /* of the optimiser: %d */\n", plan->states);
+    else if (plan->states)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
     if (plan->ahead)
         text_printf(
@@ -194,7 +218,7 @@ static void weight_arrays(Emit *e, Text *out)
     if (plan->running_floats) {
         text_printf(out, "\n/* Running statistics: not trained, one copy: they follow the backwards */\n");
         offsets(e, out, true, "RUNNING", plan->running_floats);
-        text_printf(out, "static PN_BUFFER float running[RUNNING];\n");
+        text_printf(out, "static %s;\n", e->device ? "float *running" : "PN_BUFFER float running[RUNNING]");
     }
     text_printf(out, "\nenum { ");
     for (int i = 0; i < count; i++)
@@ -209,6 +233,18 @@ static void weight_arrays(Emit *e, Text *out)
 
 /* ---- tensors and ops ---- */
 
+static int register_slots(const RegisterPlan *reg, BufferKind kind)
+{
+    return kind == BUFFER_TEST ? reg->test_slots : kind == BUFFER_GRADIENT ? reg->gradient_slots : reg->forward_slots;
+}
+
+/* Of a device only bytes and slots are known: place sets the addresses. */
+static const char *ring_area(Emit *e, const char *name, int slots)
+{
+    return e->device ? arena_printf(e->arena, "PN_SLOTS(%s, %d)", name, slots)
+                     : arena_printf(e->arena, "PN_RING(%s)", name);
+}
+
 static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
 {
     const Place place = kind == BUFFER_TEST ? value->test_place : value->place;
@@ -219,7 +255,7 @@ static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
     switch (kind) {
     case BUFFER_VALUE:
         if (value->saved)
-            return arena_printf(e->arena, "PN_RING(%s)", value->name);
+            return ring_area(e, value->name, value->saved->slots);
         buffer = value->transient, name = value->name;
         break;
     case BUFFER_GRADIENT:
@@ -236,10 +272,13 @@ static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
     default:
         break;
     }
+    if (buffer && e->device)
+        return arena_printf(e->arena, "PN_AT(NULL, %lld)", (Int)buffer->bytes);
     if (buffer)
         return arena_printf(e->arena, "PN_AT(t + %s, %lld)", name, (Int)buffer->bytes);
     if (crosses && kind != BUFFER_PARTIAL)
-        return arena_printf(e->arena, "PN_RING(%s_%s)", e->register_name[place.index], suffix);
+        return ring_area(e, arena_printf(e->arena, "%s_%s", e->register_name[place.index], suffix),
+                         register_slots(&e->plan->reg[place.index], kind));
     return NULL;
 }
 
@@ -304,6 +343,8 @@ void emit_stage_file(Emit *e, Text *out)
     transient_area(e, out);
     weight_arrays(e, out);
     tensors(e, out);
+    if (e->device)
+        emit_place(e, out);
     text_append(out, functions.data, functions.length);
     emit_descriptor(e, out);
 }

@@ -52,6 +52,7 @@ struct Emit {
     const Sched *sched;
     const Pipe *pipe;
     const Graph *graph;
+    bool device;                /* buffers are places in device memory: pointers, not arrays */
     const char *net;            /* c_name of the network: prefix of what its files share */
     const char *source;         /* comment-safe name of the source file */
     const char **line;          /* per node: "lenet5.pnet:6" */
@@ -70,7 +71,8 @@ struct Emit {
 
     Part part;
     VEC(Line) lines;
-    VEC(NodeId) partials; /* values whose partial gradient the node being printed was given */
+    struct Kernels *kernels; /* of the program: emit_kernels.c */
+    VEC(NodeId) partials;    /* values whose partial gradient the node being printed was given */
 };
 
 /* emit_view.c: fills the fields of the present stage. */
@@ -87,6 +89,13 @@ bool emit_mentions(const Emit *e, const char *word);    /* ... in the lines of t
 
 /* emit_body.c: init, forward, backward and test of the present stage. */
 void emit_functions(Emit *e, Text *out);
+
+/* emit_place.c: for a device: the function that gives the buffers of a stage their places. */
+void emit_place(Emit *e, Text *out);
+
+/* emit_kernels.c: for a device: kernels.cu, and the table of its kernels for <net>.c. */
+void emit_kernels(Emit *e, Text *file);
+void emit_kernel_table(Emit *e, Text *out);
 
 /* emit_head.c: the comment at the top of a stage file. */
 void emit_stage_head(Emit *e, Text *out);

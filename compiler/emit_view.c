@@ -8,7 +8,7 @@
 /* clang-format off */
 static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
-    "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
+    "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
 };
 /* clang-format on */
 

@@ -126,6 +126,7 @@ int main(int argc, char **argv)
         [COMMAND_EXPLAIN] = command_explain,     [COMMAND_DOCTOR] = command_doctor, [COMMAND_LIST] = command_list,
         [COMMAND_DRAW] = command_draw,           [COMMAND_PLOT] = command_plot,     [COMMAND_PROFILE] = command_profile,
         [COMMAND_CALIBRATE] = command_calibrate, [COMMAND_FLAGS] = command_flags,   [COMMAND_REPORT] = command_report,
+        [COMMAND_KERNELS] = command_kernels,
     };
     Session s = {.arena = arena_new(), .self = argv[0]};
     s.options = options_read(s.arena, argc, argv);

@@ -78,6 +78,8 @@ typedef struct {
     void (*forward)(Emit *e, const Node *node);
     void (*backward)(Emit *e, const Node *node);
     void (*evaluate)(Emit *e, const Node *node);
+    void (*kernels)(Emit *e,
+                    const Node *node); /* on targets with kernels of their own: emit_kernel for each; NULL: none */
 } OpEmit;
 
 typedef enum {

@@ -19,6 +19,7 @@ enum {
     O_SET,
     O_CFLAGS,
     O_LIBS,
+    O_ARCH,
     O_WHAT,
     O_FORMAT,
     O_TIME,
@@ -46,7 +47,7 @@ typedef struct {
 static const OptionDef option_table[O_COUNT] = {
     [O_OUT] = {"--output", "-o", "DIR", "the folder to write"},
     [O_FILE] = {"--output", "-o", "OUT", "the file to write (default: standard output)"},
-    [O_TARGET] = {"--target", NULL, "TARGET", "cpu (oneDNN, the default) or ref (naive C, no library)"},
+    [O_TARGET] = {"--target", NULL, "TARGET", "cpu (oneDNN, the default), ref (naive C, no library) or cuda (a GPU)"},
     [O_NETWORK] = {"--network", NULL, "NAME", "which network of the file (default: the last)"},
     [O_DUMP] = {"--dump", NULL, "IR", "print an inner form instead: ast, graph, pipe, sched or plan"},
     [O_JSON] = {"--json", NULL, NULL, "machine-readable output"},
@@ -57,6 +58,7 @@ static const OptionDef option_table[O_COUNT] = {
     [O_SET] = {"--set", NULL, "BLOCK.KEY=VALUE", "set or replace a setting, as --set train.batch=64"},
     [O_CFLAGS] = {"--cflags", NULL, NULL, "compiler flags for generated code"},
     [O_LIBS] = {"--libs", NULL, "TARGET", "linker flags for generated code of a target"},
+    [O_ARCH] = {"--arch", NULL, "LIST", "GPUs to compile for, as in sm_90 (default: 80,90,100); newer ones get PTX"},
     [O_WHAT] = {"--what", NULL, "network|schedule", "what to draw (default: network)"},
     [O_FORMAT] = {"--format", NULL, "dot|svg", "DOT text or SVG (default: svg for OUT.svg and schedules, else dot)"},
     [O_TIME] = {"--time", NULL, "unit|macs", "schedule: a step takes a unit (default), or as long as its FLOPs"},
@@ -117,6 +119,9 @@ static const CommandDef command_table[COMMAND_COUNT] = {
                            BIT(O_FILE) | BIT(O_TARGET) | BIT(O_QUICK)},
     [COMMAND_FLAGS] = {"flags", "", "compiler and linker flags, for generated Makefiles", 0, 0,
                        BIT(O_CFLAGS) | BIT(O_LIBS)},
+    [COMMAND_KERNELS] = {"kernels", "FILE.cu",
+                         "compile the kernels of a program for target cuda, to C; or a table of them", 1, 1,
+                         BIT(O_FILE) | BIT(O_ARCH)},
 };
 
 static void print_option(FILE *out, const OptionDef *o)
@@ -335,6 +340,9 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
         break;
     case O_LIBS:
         o->libs = value;
+        break;
+    case O_ARCH:
+        o->arch = value;
         break;
     case O_DEFINE:
     case O_SET:

@@ -23,6 +23,7 @@ typedef enum {
     COMMAND_PROFILE,
     COMMAND_CALIBRATE,
     COMMAND_FLAGS,
+    COMMAND_KERNELS,
     COMMAND_COUNT
 } Command;
 
@@ -46,6 +47,7 @@ typedef struct {
     bool alone, quick;  /* profile, calibrate */
     bool cflags;
     const char *libs;    /* flags: --libs=TARGET */
+    const char *arch;    /* kernels; NULL: not given */
     const char **define; /* "-D" texts "depth=56" and "--set" texts "train.batch=64", in order */
     bool *define_is_set;
     int ndefines;

@@ -42,6 +42,7 @@ int command_explain(Session *s);
 int command_doctor(Session *s);
 int command_list(Session *s);
 int command_flags(Session *s);
+int command_kernels(Session *s);
 int command_draw(Session *s);
 int command_plot(Session *s);
 int command_report(Session *s);

@@ -13,8 +13,9 @@ typedef struct TargetDef {
     TargetId id;
     const char *name, *doc;
     const char *library; /* "pn_cpu": the runtime library of its kernels */
-    const char *libs;    /* what that needs from the system when linked: "-ldnnl -lgomp"; "" */
+    const char *libs;    /* what that needs from the system when linked: "-ldnnl -lgomp"; ""; NULL: the CUDA toolkit */
     bool threads;        /* kernels can share their work among threads of a stage */
+    bool device;         /* buffers are places in memory of a device, and kernels.cu is part of the program */
     /* Bytes of one minibatch, in the largest layout the runtime may choose. */
     int64_t (*value_bytes)(const Graph *graph, NodeId value);
     int64_t (*aux_bytes)(const Graph *graph, NodeId node);

@@ -41,6 +41,10 @@ typedef struct {
     {                                                                                                                  \
         (memory), (bytes), 1                                                                                           \
     } /* one buffer        */
+#define PN_SLOTS(address, slots)                                                                                       \
+    {                                                                                                                  \
+        NULL, (int64_t)sizeof *(address), (slots)                                                                      \
+    } /* float (*x)[n] on a device: not placed yet */
 
 typedef struct {
     const char *name;
@@ -52,6 +56,11 @@ typedef struct {
     pn_area test;      /* during a test pass */
     pn_layout *layout; /* chosen by the first op that writes it; NULL: not yet */
 } pn_tensor;
+
+/* For targets with memory of their own (cuda), in the function `place` of a stage, once, before its init: the address of
+ * `slots` buffers of `bytes` each there. Places follow each other as they are asked for, multiples of 64 bytes apart. */
+void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots);
+void pn_place_weights(pn_stage *stage, float *weights, float *gradient, float *state, float *running);
 
 /* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. running: not trained, at
  * `offset` of the stage's running statistics. */
@@ -76,6 +85,7 @@ typedef struct {
     pn_area area;         /* the static slots */
     int64_t *number;      /* per slot: the minibatch it holds; -1: empty */
     struct pn_link *link; /* the transport's state */
+    void *target;         /* the target's state */
 } pn_channel;
 typedef struct {
     pn_channel forward, gradient, test; /* gradient: slots 0 when none flows */
@@ -320,7 +330,8 @@ typedef struct {
 } pn_cure;
 
 typedef struct {
-    const char *what; /* "conv1 relu1 pool1" */
+    const char *what;               /* "conv1 relu1 pool1" */
+    void (*place)(pn_stage *stage); /* NULL: buffers are static arrays */
     void (*init)(pn_stage *stage);
     void (*forward)(pn_stage *stage, int64_t minibatch);
     void (*backward)(pn_stage *stage, int64_t minibatch);
@@ -366,6 +377,31 @@ typedef struct {
     int nargs;
 } pn_choice;
 
+/* A kernel of kernels.cu, as the verbs find it: by the operation (or input) and the pass it is for. takes: a letter a
+ * parameter (runtime/cuda/cuda.h); blocks 0: as many as the call wants. */
+typedef struct {
+    const char *op, *pass, *kernel, *takes;
+    int64_t blocks;
+    int threads;
+} pn_kernel;
+/* kernels.cu as `pnetc kernels` compiled it: a cubin for each architecture (sm: 90 is sm_90), and PTX (sm: 0). */
+typedef struct {
+    int sm;
+    const unsigned char *bytes;
+    int64_t size;
+} pn_binary;
+typedef struct {
+    const char *name;
+    int parameters, bytes, registers; /* bytes: of all parameters */
+} pn_kernel_fact;
+typedef struct {
+    const pn_binary *binary;
+    int binaries;
+    const pn_kernel_fact *fact; /* read back from the cubins */
+    int facts;
+} pn_kernel_image;
+extern const pn_kernel_image pn_kernels; /* of the program, where its target has kernels */
+
 typedef struct {
     const char *name, *source, *target; /* "lenet5", "lenet5.pnet", "cpu" */
     int64_t batch;
@@ -375,6 +411,9 @@ typedef struct {
     int nstages;
     pn_register **reg; /* all registers */
     int nregisters;
+    const pn_kernel *kernel; /* targets with kernels of their own (cuda) */
+    int nkernels;
+    const pn_kernel_image *image;
     const pn_phase *phase;
     int nphases;
     pn_choice data, optimizer, lr;

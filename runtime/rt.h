@@ -65,6 +65,7 @@ struct pn_run {
     const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
     struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
     char error[1024];               /* the first error */
+    void *target;                   /* the kernels' own state of the run */
     double timeout;                 /* seconds without progress until the watchdog speaks */
 };
 
@@ -145,7 +146,30 @@ void pn_target_thread(const pn_run *run); /* called on every thread that creates
 typedef void pn_part_fn(void *data, int64_t from, int64_t to);
 void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part_fn *work, void *data);
 void pn_target_prepare(pn_stage *stage); /* after all inits and the scratch allocation */
-const char *pn_target_isa(void);         /* instructions that its kernels use, one word; "unknown" */
+
+/* Targets whose memory is the host's share runtime/ref/host.c for the following; on a GPU a step of a stage is begun by
+ * the host, and ended later. */
+extern const bool pn_target_gathers;    /* pn_target_input gathers the inputs: there is no loader */
+void pn_target_open(pn_run *run);       /* before anything else; ends the program when there is no device */
+void pn_target_finish(pn_stage *stage); /* waits until all that the stage has begun is done */
+typedef enum { PN_RUN_FORWARD, PN_RUN_BACKWARD, PN_RUN_TEST } pn_run_kind;
+void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n);
+/* What an update is made of, but for the optimiser's own arguments. */
+typedef struct {
+    int64_t t;   /* updates done before */
+    double rate; /* of this update, all factors included */
+    double momentum, on_velocity, on_gradient;
+} pn_terms;
+/* Makes `next` of the weights w and the stage's gradient and state, by optimizer `name` with arguments `value`; false: core
+ * does it. */
+bool pn_target_update(pn_stage *stage, const char *name, const double *value, const pn_terms *terms, const float *w,
+                      float *next);
+/* Fills `to` as pn_input and pn_test_input say; false: this target leaves it to them. */
+bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to);
+/* A slot changes hands: just after room and take have found it, just before give and done let it go. */
+typedef enum { PN_AT_ROOM, PN_AT_GIVE, PN_AT_TAKE, PN_AT_DONE } pn_handover;
+void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what);
+const char *pn_target_isa(void); /* instructions that its kernels use, one word; "unknown" */
 /* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the
  * thread that will run it; true: it has seen enough. Then, for all stages on one thread: takes what was chosen. */
 bool pn_target_measure(pn_stage *stage);
@@ -198,6 +222,12 @@ typedef struct {
      * shapes (raw). */
     void (*open)(pn_dataset *data, const pn_program *program, const pn_choice *choice, const char *path, uint64_t seed);
 } pn_source;
+/* Sample i of training minibatch (or test batch) n: its number, and how augmentation moves it. */
+typedef struct {
+    int64_t sample, down, right;
+    bool mirror;
+} pn_pick;
+pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test);
 const pn_source *pn_source_find(const char *name);
 /* Opens the data of a run, checks it against the program's inputs and batch, sets run->data (needs program and seed;
  * core calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or

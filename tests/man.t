@@ -39,7 +39,7 @@ mapfile -t options < <(for command in "${commands[@]}"; do
     "$PNETC" "$command" --help | sed -n 's/^ *\(-[-a-zA-Z, ]*\)[ =].*/\1/p' | tr -s ', ' '\n' | grep '^-'
 done | sort -u)
 named pnetc.1 options "${options[@]}"
-mapfile -t words < <("$PNETC" list targets | sed -n 's/^ *\([a-z0-9_]*\) .*/\1/p' | grep -x -e cpu -e ref)
+mapfile -t words < <("$PNETC" list targets | sed -n 's/^ *\([a-z0-9_]*\) .*/\1/p' | grep -x -e cpu -e ref -e cuda)
 named pnetc.1 targets "${words[@]}"
 
 mapfile -t words < <("$PNETC" list ops | sed -n 's/^\([a-z_]*\)(.*/\1/p')

@@ -61,7 +61,15 @@ static void emit_backward(Emit *e, const Node *node)
     }
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    const int64_t items = kernel_items(e, node);
+    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *a, const float *b",
+                arena_printf(emit_arena(e), "add<%lld, %s>(y, a, b)", (long long)items, node->relu ? "true" : "false"));
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_add = {
     .name = "add",
@@ -73,5 +81,5 @@ const OpDef op_add = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

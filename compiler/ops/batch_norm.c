@@ -133,8 +133,46 @@ static void emit_evaluate(Emit *e, const Node *node)
               emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE), emit_out(e, node));
 }
 
-static const OpEmit verbs = {
-    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .evaluate = emit_evaluate};
+/* Parameters in the order of kernels.cuh; epsilon and momentum are numbers of the text. */
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    const char *epsilon = kernel_number(a, node->attr[EPSILON].f), *momentum = kernel_number(a, node->attr[MOMENTUM].f);
+    const char *relu = node->relu ? "true" : "false", *room = "__shared__ float room[2 * THREADS];\n    ";
+    int64_t blocks;
+    const char *rows = kernel_rows(e, &node->shape, &blocks);
+    const int64_t items = emit_blocks(kernel_items(e, node)), totals = kernel_total_blocks(&node->shape);
+    emit_kernel(e, node, "part", blocks, "float *part, const float *x",
+                arena_printf(a, "%snorm_part<%s>(room, part, x)", room, rows));
+    emit_kernel(e, node, "statistics", totals, "float *statistics, const float *part, const float *x",
+                arena_printf(a, "norm_statistics<%s>(statistics, part, x)", rows));
+    emit_kernel(e, node, "apply", items,
+                "float *y, const float *x, const float *skip, const float *scale, const float *shift, "
+                "const float *mean, const float *variance",
+                arena_printf(a, "norm_apply<%s, %s, %s>(y, x, skip, scale, shift, mean, variance, %s)", rows,
+                             node->nin > 1 ? "true" : "false", relu, epsilon));
+    emit_kernel(e, node, "gradient_part", blocks,
+                "float *part, const float *gy, const float *y, const float *x, const float *statistics",
+                arena_printf(a, "%snorm_gradient_part<%s, %s>(room, part, gy, y, x, statistics)", room, rows, relu));
+    emit_kernel(e, node, "gradient", totals, "float *gscale, float *gshift, const float *part, const float *statistics",
+                arena_printf(a, "norm_gradient<%s>(gscale, gshift, part, statistics, %s)", rows, epsilon));
+    emit_kernel(e, node, "backward", items,
+                "float *gx, float *gskip, const float *gy, const float *y, const float *x, const float *scale, "
+                "const float *statistics, const float *gscale, const float *gshift",
+                arena_printf(a,
+                             "norm_backward<%s, %s>(gx, gskip, gy, y, x, scale, statistics, gscale, gshift, "
+                             "%s)",
+                             rows, relu, epsilon));
+    emit_kernel(e, node, "track", emit_blocks(node->shape.dim[0]),
+                "float *mean, float *variance, const float *statistics",
+                arena_printf(a, "norm_track<%s>(mean, variance, statistics, %s)", rows, momentum));
+}
+
+static const OpEmit verbs = {.init = emit_init,
+                             .forward = emit_forward,
+                             .backward = emit_backward,
+                             .evaluate = emit_evaluate,
+                             .kernels = emit_kernels};
 
 #define NORM_ATTRS                                                                                                     \
     [EPSILON] = {.name = "eps",                                                                                        \
@@ -168,7 +206,7 @@ const OpDef op_batch_norm = {
     .aux_type = "float",
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };
 
 const OpDef op_batch_norm_add = {
@@ -188,5 +226,5 @@ const OpDef op_batch_norm_add = {
     .aux_type = "float",
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

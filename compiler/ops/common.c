@@ -171,3 +171,71 @@ const char *remark_relu(const Node *node)
 {
     return node->relu ? "relu fused" : NULL;
 }
+
+/* ---- kernels ---- */
+
+int64_t kernel_items(Emit *e, const Node *node)
+{
+    return emit_graph(e)->batch * shape_count(&node->shape);
+}
+
+int64_t kernel_items_in(Emit *e, const Node *node, int i)
+{
+    return emit_graph(e)->batch * shape_count(graph_in_shape(emit_graph(e), node, i));
+}
+
+const char *kernel_rows(Emit *e, const Shape *shape, int64_t *blocks)
+{
+    enum { THREADS = 256, ROWS_A_THREAD = 8, MOST_CHUNKS = 128 };
+    const int64_t channels = shape->dim[0], rows = emit_graph(e)->batch * (shape_count(shape) / channels);
+    int64_t lanes = 1;
+    while (lanes < channels && lanes < THREADS)
+        lanes *= 2;
+    const int64_t least = THREADS / lanes * ROWS_A_THREAD, even = (rows + MOST_CHUNKS - 1) / MOST_CHUNKS;
+    const int64_t chunk = even > least ? even : least;
+    *blocks = (rows + chunk - 1) / chunk * ((channels + lanes - 1) / lanes);
+    return arena_printf(emit_arena(e), "Rows<%lld, %lld, %lld, %lld>", (long long)rows, (long long)channels,
+                        (long long)lanes, (long long)chunk);
+}
+
+int64_t kernel_total_blocks(const Shape *shape)
+{
+    enum { WARP = 32 };
+    return emit_blocks(shape->dim[0] * WARP);
+}
+
+const char *kernel_plane(Emit *e, const Shape *shape)
+{
+    const bool image = shape->rank == 3;
+    return arena_printf(emit_arena(e), "%lld, %lld, %lld", (long long)(image ? shape->dim[0] : shape_count(shape)),
+                        (long long)(image ? shape->dim[1] : 1), (long long)(image ? shape->dim[2] : 1));
+}
+
+const char *kernel_number(Arena *arena, double number)
+{
+    const char *text = NULL;
+    for (int digits = 1; digits <= 9; digits++) {
+        text = arena_printf(arena, "%#.*g", digits, (double)(float)number); /* with a point */
+        if (strtof(text, NULL) == (float)number)
+            break;
+    }
+    return arena_printf(arena, "%sf", text);
+}
+
+void kernel_bias(Emit *e, const Node *node, bool bias)
+{
+    Arena *a = emit_arena(e);
+    const int64_t items = kernel_items(e, node);
+    int64_t blocks;
+    const char *rows = kernel_rows(e, &node->shape, &blocks);
+    if (bias || node->relu)
+        emit_kernel(e, node, "finish", emit_blocks(items), "float *y, const float *b",
+                    arena_printf(a, "finish<%lld, %lld, %s, %s>(y, b)", (long long)items, (long long)node->shape.dim[0],
+                                 bias ? "true" : "false", node->relu ? "true" : "false"));
+    if (!bias)
+        return;
+    emit_kernel(e, node, "bias_part", blocks, "float *part, const float *gy",
+                arena_printf(a, "__shared__ float room[2 * THREADS];\n    bias_part<%s>(room, part, gy)", rows));
+    emit_kernel(e, node, "bias", kernel_total_blocks(&node->shape), "float *gb, const float *part",
+                arena_printf(a, "bias_gradient<%s>(gb, part)", rows));
+}

@@ -46,4 +46,19 @@ const char *attr_text(Arena *arena, double number);
 void emit_relu_mask(Emit *e, const Node *node);
 const char *remark_relu(const Node *node); /* "relu fused"; NULL: none */
 
+/* ---- kernels (target cuda) ---- */
+/* Elements of a minibatch of the output, of input i. */
+int64_t kernel_items(Emit *e, const Node *node);
+int64_t kernel_items_in(Emit *e, const Node *node, int i);
+/* "Rows<rows, channels, ...>": a value of a minibatch as rows of channels, and how sums over the rows are cut in chunks;
+ * *blocks: of a kernel that sums the chunks. The totals of all channels need kernel_total_blocks. */
+const char *kernel_rows(Emit *e, const Shape *shape, int64_t *blocks);
+int64_t kernel_total_blocks(const Shape *shape);
+/* "CHANNELS, HEIGHT, WIDTH" of a value; a flat one has a plane of one element. */
+const char *kernel_plane(Emit *e, const Shape *shape);
+/* A float in the text of a kernel: "1e-05f". */
+const char *kernel_number(Arena *arena, double number);
+/* Behind conv and linear: bias and relu, and the gradient of the bias. */
+void kernel_bias(Emit *e, const Node *node, bool bias);
+
 #endif

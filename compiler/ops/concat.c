@@ -88,7 +88,25 @@ static void emit_backward(Emit *e, const Node *node)
     }
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+/* Passes "forward0", "backward0", "forward1", ... */
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    int64_t before = 0;
+    for (int i = 0; i < node->nin; i++) {
+        const int64_t items = kernel_items_in(e, node, i), part = graph_in_shape(emit_graph(e), node, i)->dim[0];
+        const char *shape = arena_printf(a, "%lld, %lld, %lld, %lld", (long long)items, (long long)part,
+                                         (long long)before, (long long)node->shape.dim[0]);
+        emit_kernel(e, node, arena_printf(a, "forward%d", i), emit_blocks(items), "float *y, const float *x",
+                    arena_printf(a, "concat<%s>(y, x)", shape));
+        emit_kernel(e, node, arena_printf(a, "backward%d", i), emit_blocks(items), "float *gx, const float *gy",
+                    arena_printf(a, "concat_backward<%s>(gx, gy)", shape));
+        before += part;
+    }
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_concat = {
     .name = "concat",
@@ -99,5 +117,5 @@ const OpDef op_concat = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

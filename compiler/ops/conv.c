@@ -119,7 +119,13 @@ static void emit_backward(Emit *e, const Node *node)
               emit_gradient_weight(e, node, 0), node->attr[BIAS].i ? emit_gradient_weight(e, node, 1) : "NULL");
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    kernel_bias(e, node, node->attr[BIAS].i);
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_conv = {
     .name = "conv",
@@ -184,5 +190,5 @@ const OpDef op_conv = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

@@ -71,8 +71,24 @@ static void emit_evaluate(Emit *e, const Node *node)
     emit_call(e, node, NULL, "pn_dropout_test(%s, %s, %s);", emit_op(e, node), emit_in(e, node, 0), emit_out(e, node));
 }
 
-static const OpEmit verbs = {
-    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .evaluate = emit_evaluate};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    const int64_t items = kernel_items(e, node);
+    const char *probability = attr_text(a, node->attr[PROBABILITY].f);
+    emit_kernel(e, node, "forward", emit_blocks(items),
+                "float *y, byte_t *mask, const float *x, const bits_t *minibatch, bits_t key",
+                arena_printf(a, "dropout<%lld, %s>(y, mask, x, minibatch, key, %s)", (long long)items,
+                             kernel_plane(e, &node->shape), probability));
+    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *gy, const byte_t *mask",
+                arena_printf(a, "dropout_backward<%lld>(gx, gy, mask, %s)", (long long)items, probability));
+}
+
+static const OpEmit verbs = {.init = emit_init,
+                             .forward = emit_forward,
+                             .backward = emit_backward,
+                             .evaluate = emit_evaluate,
+                             .kernels = emit_kernels};
 
 const OpDef op_dropout = {
     .name = "dropout",
@@ -94,5 +110,5 @@ const OpDef op_dropout = {
     .aux_name = "mask",
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

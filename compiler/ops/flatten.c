@@ -46,7 +46,18 @@ static void emit_backward(Emit *e, const Node *node)
               emit_gradient_in(e, node, 0));
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    const int64_t items = kernel_items(e, node);
+    const char *plane = kernel_plane(e, graph_in_shape(emit_graph(e), node, 0));
+    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+                arena_printf(emit_arena(e), "flatten<%lld, %s>(y, x)", (long long)items, plane));
+    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *gy",
+                arena_printf(emit_arena(e), "flatten_backward<%lld, %s>(gx, gy)", (long long)items, plane));
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_flatten = {
     .name = "flatten",
@@ -57,5 +68,5 @@ const OpDef op_flatten = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

@@ -170,10 +170,50 @@ static void emit_evaluate(Emit *e, const Node *node)
               emit_in(e, node, 1));
 }
 
-static const OpEmit entropy_verbs = {
-    .init = emit_init, .forward = emit_entropy_forward, .backward = emit_entropy_backward, .evaluate = emit_evaluate};
-static const OpEmit squares_verbs = {
-    .init = emit_init, .forward = emit_squares_forward, .backward = emit_squares_backward, .evaluate = emit_evaluate};
+/* A warp a sample */
+static int64_t row_blocks(Emit *e)
+{
+    return emit_blocks(emit_graph(e)->batch * 32);
+}
+
+static const char *batch_and_size(Emit *e, const Node *node)
+{
+    return arena_printf(emit_arena(e), "%lld, %lld", (long long)emit_graph(e)->batch,
+                        (long long)shape_count(graph_in_shape(emit_graph(e), node, 0)));
+}
+
+static void emit_entropy_kernels(Emit *e, const Node *node)
+{
+    const char *shape = batch_and_size(e, node);
+    emit_kernel(e, node, "forward", row_blocks(e), "float *rows, float *probability, const float *x, const int *label",
+                arena_printf(emit_arena(e), "softmax_cross_entropy<%s>(rows, probability, x, label)", shape));
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
+                "float *gx, const float *probability, const int *label",
+                arena_printf(emit_arena(e), "softmax_cross_entropy_backward<%s>(gx, probability, label)", shape));
+}
+
+static void emit_squares_kernels(Emit *e, const Node *node)
+{
+    const char *shape = batch_and_size(e, node);
+    const bool labels = graph_in_shape(emit_graph(e), node, 1)->dtype == DTYPE_CLASS;
+    emit_kernel(e, node, "forward", row_blocks(e), "float *rows, const float *x, const void *target",
+                arena_printf(emit_arena(e), "mse<%s, %s>(rows, x, target)", shape, labels ? "true" : "false"));
+    emit_kernel(
+        e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
+        "float *gx, const float *x, const void *target, float sign",
+        arena_printf(emit_arena(e), "mse_backward<%s, %s>(gx, x, target, sign)", shape, labels ? "true" : "false"));
+}
+
+static const OpEmit entropy_verbs = {.init = emit_init,
+                                     .forward = emit_entropy_forward,
+                                     .backward = emit_entropy_backward,
+                                     .evaluate = emit_evaluate,
+                                     .kernels = emit_entropy_kernels};
+static const OpEmit squares_verbs = {.init = emit_init,
+                                     .forward = emit_squares_forward,
+                                     .backward = emit_squares_backward,
+                                     .evaluate = emit_evaluate,
+                                     .kernels = emit_squares_kernels};
 
 const OpDef op_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
@@ -189,7 +229,7 @@ const OpDef op_softmax_cross_entropy = {
     .aux_type = "float",
     .eval = eval_entropy,
     .eval_backward = eval_entropy_gradients,
-    .emit = {[TARGET_ref] = &entropy_verbs, [TARGET_cpu] = &entropy_verbs},
+    .emit = {[TARGET_ref] = &entropy_verbs, [TARGET_cpu] = &entropy_verbs, [TARGET_cuda] = &entropy_verbs},
 };
 
 const OpDef op_mse = {
@@ -203,5 +243,5 @@ const OpDef op_mse = {
     .cost = cost_squares,
     .eval = eval_squares,
     .eval_backward = eval_squares_gradients,
-    .emit = {[TARGET_ref] = &squares_verbs, [TARGET_cpu] = &squares_verbs},
+    .emit = {[TARGET_ref] = &squares_verbs, [TARGET_cpu] = &squares_verbs, [TARGET_cuda] = &squares_verbs},
 };

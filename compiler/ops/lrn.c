@@ -68,7 +68,23 @@ static void emit_backward(Emit *e, const Node *node)
               emit_gradient_out(e, node), emit_gradient_in(e, node, 0));
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    const Attr *attr = node->attr;
+    const int64_t items = kernel_items(e, node);
+    const char *shape =
+        arena_printf(a, "%lld, %lld, %lld", (long long)items, (long long)node->shape.dim[0], (long long)attr[SIZE].i);
+    const char *numbers = arena_printf(a, "%s, %s, %s", kernel_number(a, attr[ALPHA].f / (double)attr[SIZE].i),
+                                       kernel_number(a, attr[BETA].f), kernel_number(a, attr[OFFSET].f));
+    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+                arena_printf(a, "lrn<%s>(y, x, %s)", shape, numbers));
+    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *x, const float *gy",
+                arena_printf(a, "lrn_backward<%s>(gx, x, gy, %s)", shape, numbers));
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_lrn = {
     .name = "lrn",
@@ -92,5 +108,5 @@ const OpDef op_lrn = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

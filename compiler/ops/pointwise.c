@@ -206,8 +206,60 @@ static void print_backward_function(Emit *e, const Node *node, const char *name)
     emit_function(e, name, text.data);
 }
 
+/* ---- the same on a GPU: a kernel whose body is the chain ---- */
+
+static void device_functions(Emit *e, const OpDef *op)
+{
+    Arena *a = emit_arena(e);
+    const char *p = op->nattrs ? ", float p" : "";
+    emit_device_function(
+        e, arena_printf(a, "%s_value", op->name),
+        arena_printf(a, "__device__ inline float %s_value(float x%s)\n{\n    return %s;\n}\n", op->name, p, op->expr));
+    emit_device_function(e, arena_printf(a, "%s_slope", op->name),
+                         arena_printf(a, "__device__ inline float %s_slope(float y, float g%s)\n{\n    return %s;\n}\n",
+                                      op->name, p, op->derivative));
+}
+
+/* The chain applied to `x`, up to its link `last`. */
+static const char *chain_value(Emit *e, const Node *node, int last, const char *x)
+{
+    const char *text = x;
+    for (int k = 0; k <= last; k++)
+        text = arena_printf(emit_arena(e), "%s_value(%s%s)", link_op(node, k)->name, text, attr_argument(e, node, k));
+    return text;
+}
+
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    const int64_t items = kernel_items(e, node);
+    for (int k = 0; k <= node->nchain; k++)
+        device_functions(e, link_op(node, k));
+    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+                arena_printf(a, "pointwise<%lld>(y, x, [](float x) { return %s; })", (long long)items,
+                             chain_value(e, node, node->nchain, "x")));
+    const char *g = "g"; /* the gradient behind link k, from the last one on */
+    for (int k = node->nchain; k >= 0; k--)
+        g = arena_printf(a, "%s_slope(%s, %s%s)", link_op(node, k)->name,
+                         node->nchain ? chain_value(e, node, k, "saved") : "saved", g, attr_argument(e, node, k));
+    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *saved, const float *gy",
+                arena_printf(a, "pointwise_backward<%lld>(gx, saved, gy, [](float saved, float g) { return %s; })",
+                             (long long)items, g));
+}
+
+static void emit_device_init(Emit *e, const Node *node)
+{
+    emit_call(e, node, NULL, "%s = pn_pointwise_init(stage, &(pn_pointwise_def){", emit_op(e, node));
+    emit_line(e, "    .name = \"%s\", .x = %s, .y = %s%s});", node->name, emit_tensor_in(e, node, 0),
+              emit_tensor_out(e, node), emit_flag(e, "reads_x", node->nchain > 0));
+}
+
 static void emit_init(Emit *e, const Node *node)
 {
+    if (emit_on_device(e)) {
+        emit_device_init(e, node);
+        return;
+    }
     const char *chain = chain_name(e, node);
     const char *forward = arena_printf(emit_arena(e), "%s_forward", chain);
     const char *backward =
@@ -242,7 +294,8 @@ static void emit_backward(Emit *e, const Node *node)
               emit_gradient_in(e, node, 0));
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 /* ---- the ops ---- */
 
@@ -300,7 +353,7 @@ static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backwa
         .cost = cost,                                                                                                  \
         .eval = NAME##_eval,                                                                                           \
         .eval_backward = NAME##_eval_gradients,                                                                        \
-        .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},                                                        \
+        .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},                                \
     };
 
 POINTWISE(relu, OP_KEEPS_ZERO, 0, NONE, x > 0.0f ? x : 0.0f, y > 0.0f ? g : 0.0f, "max(0, x)")

@@ -151,9 +151,43 @@ static void emit_average_backward(Emit *e, const Node *node)
               emit_gradient_in(e, node, 0));
 }
 
-static const OpEmit max_verbs = {.init = emit_init, .forward = emit_max_forward, .backward = emit_max_backward};
-static const OpEmit average_verbs = {
-    .init = emit_init, .forward = emit_average_forward, .backward = emit_average_backward};
+/* "Pool<batch, ...>" of kernels.cuh */
+static const char *pool_text(Emit *e, const Node *node)
+{
+    const ref_pool p = window(emit_graph(e), node);
+    return arena_printf(emit_arena(e), "Pool<%lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld>",
+                        (long long)emit_graph(e)->batch, (long long)node->shape.dim[0], (long long)p.height,
+                        (long long)p.width, (long long)p.out_height, (long long)p.out_width, (long long)p.kernel_h,
+                        (long long)p.kernel_w, (long long)p.stride, (long long)p.pad);
+}
+
+static void emit_max_kernels(Emit *e, const Node *node)
+{
+    const ref_pool p = window(emit_graph(e), node);
+    const char *pool = pool_text(e, node), *index = ref_argmax_bytes(p.kernel_h, p.kernel_w) == 1 ? "byte_t" : "int";
+    emit_kernel(
+        e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, void *argmax, const float *x",
+        arena_printf(emit_arena(e), "maxpool<%s, %s, %s>(y, argmax, x)", pool, index, node->relu ? "true" : "false"));
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
+                "float *gx, const float *gy, const void *argmax",
+                arena_printf(emit_arena(e), "maxpool_backward<%s, %s>(gx, gy, argmax)", pool, index));
+}
+
+static void emit_average_kernels(Emit *e, const Node *node)
+{
+    const char *pool = pool_text(e, node), *padding = counts_padding(node) ? "true" : "false";
+    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, const float *x",
+                arena_printf(emit_arena(e), "avgpool<%s, %s>(y, x)", pool, padding));
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "float *gx, const float *gy",
+                arena_printf(emit_arena(e), "avgpool_backward<%s, %s>(gx, gy)", pool, padding));
+}
+
+static const OpEmit max_verbs = {
+    .init = emit_init, .forward = emit_max_forward, .backward = emit_max_backward, .kernels = emit_max_kernels};
+static const OpEmit average_verbs = {.init = emit_init,
+                                     .forward = emit_average_forward,
+                                     .backward = emit_average_backward,
+                                     .kernels = emit_average_kernels};
 
 #define WINDOW_ATTRS                                                                                                   \
     [KERNEL] = {.name = "kernel",                                                                                      \
@@ -189,7 +223,7 @@ const OpDef op_maxpool = {
     .aux_name = "argmax",
     .eval = eval_max,
     .eval_backward = eval_max_gradients,
-    .emit = {[TARGET_ref] = &max_verbs, [TARGET_cpu] = &max_verbs},
+    .emit = {[TARGET_ref] = &max_verbs, [TARGET_cpu] = &max_verbs, [TARGET_cuda] = &max_verbs},
 };
 
 const OpDef op_avgpool = {
@@ -207,7 +241,7 @@ const OpDef op_avgpool = {
     .cost = cost,
     .eval = eval_average,
     .eval_backward = eval_average_gradients,
-    .emit = {[TARGET_ref] = &average_verbs, [TARGET_cpu] = &average_verbs},
+    .emit = {[TARGET_ref] = &average_verbs, [TARGET_cpu] = &average_verbs, [TARGET_cuda] = &average_verbs},
 };
 
 const OpDef op_global_avgpool = {
@@ -219,5 +253,5 @@ const OpDef op_global_avgpool = {
     .cost = cost,
     .eval = eval_average,
     .eval_backward = eval_average_gradients,
-    .emit = {[TARGET_ref] = &average_verbs, [TARGET_cpu] = &average_verbs},
+    .emit = {[TARGET_ref] = &average_verbs, [TARGET_cpu] = &average_verbs, [TARGET_cuda] = &average_verbs},
 };

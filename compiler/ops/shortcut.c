@@ -65,7 +65,23 @@ static void emit_backward(Emit *e, const Node *node)
               emit_gradient_in(e, node, 0));
 }
 
-static const OpEmit verbs = {.init = emit_init, .forward = emit_forward, .backward = emit_backward};
+static void emit_kernels(Emit *e, const Node *node)
+{
+    Arena *a = emit_arena(e);
+    const int64_t *in = graph_in_shape(emit_graph(e), node, 0)->dim, *out = node->shape.dim,
+                  stride = node->attr[STRIDE].i;
+    const ref_shortcut shape = {emit_graph(e)->batch, in[0], in[1], in[2], out[0], stride};
+    const char *text = arena_printf(a, "Shortcut<%lld, %lld, %lld, %lld, %lld, %lld, %lld>", (long long)shape.batch,
+                                    (long long)in[0], (long long)in[1], (long long)in[2], (long long)out[0],
+                                    (long long)ref_shortcut_before(&shape), (long long)stride);
+    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, const float *x",
+                arena_printf(a, "shortcut<%s>(y, x)", text));
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "float *gx, const float *gy",
+                arena_printf(a, "shortcut_backward<%s>(gx, gy)", text));
+}
+
+static const OpEmit verbs = {
+    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
 
 const OpDef op_shortcut = {
     .name = "shortcut",
@@ -91,5 +107,5 @@ const OpDef op_shortcut = {
     .cost = cost,
     .eval = eval,
     .eval_backward = eval_gradients,
-    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs},
+    .emit = {[TARGET_ref] = &verbs, [TARGET_cpu] = &verbs, [TARGET_cuda] = &verbs},
 };

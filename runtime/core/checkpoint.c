@@ -86,6 +86,7 @@ void checkpoint_stage(pn_stage *stage)
     if (step != stage->updates)
         pn_fail(stage, "internal error: checkpoint %lld is not complete at update %lld", (long long)step,
                 (long long)stage->updates);
+    pn_target_finish(stage);
     plain_from_stage(&snapshot->plain, stage);
     pthread_mutex_lock(&checkpoint->lock);
     bool last = ++snapshot->parts == run->program->nstages;

@@ -7,13 +7,6 @@
 
 enum { RECIPE_VALUES = 8 }; /* arguments of one choice */
 
-/* What an update is made of, but for the optimiser's own arguments. */
-typedef struct {
-    int64_t t;   /* updates done before */
-    double rate; /* of this update, all factors included */
-    double momentum, on_velocity, on_gradient;
-} pn_terms;
-
 enum { OPTIMIZER_STATES = 2 };
 /* A part of a stage's weights. */
 typedef struct {

@@ -137,13 +137,13 @@ static void do_step(pn_stage *stage, Step step)
     case ACTION_FORWARD:
         pass(stage, step);
         stage_begin_forward(stage, step.n);
-        def->forward(stage, step.n);
+        pn_target_run(stage, PN_RUN_FORWARD, def->forward, step.n);
         stage->forwards++;
         break;
     case ACTION_BACKWARD:
         pass(stage, step);
         stage_begin_backward(stage, step.n);
-        def->backward(stage, step.n);
+        pn_target_run(stage, PN_RUN_BACKWARD, def->backward, step.n);
         stage->backwards++;
         stage->in_flight--;
         break;
@@ -153,7 +153,7 @@ static void do_step(pn_stage *stage, Step step)
         break;
     case ACTION_TEST: {
         int64_t traffic = stage->traffic_bytes; /* of training only */
-        def->test(stage, step.n);
+        pn_target_run(stage, PN_RUN_TEST, def->test, step.n);
         stage->traffic_bytes = traffic;
         stage->cursor->test_batch++;
         break;

@@ -47,7 +47,10 @@ static bool init_stages(pn_run *run)
 {
     for (int i = 0; i < run->program->nstages; i++) {
         stage_open(run, i);
-        if (!guarded(&run->stage[i], run->stage[i].def->init))
+        pn_stage *stage = &run->stage[i];
+        if (stage->def->place && !guarded(stage, stage->def->place))
+            return false;
+        if (!guarded(stage, stage->def->init))
             return false;
     }
     for (int i = 0; i < run->program->nstages; i++) {
@@ -103,6 +106,9 @@ static bool train(pn_run *run)
     run->transport->open(run);
     pn_loader_start(run);
     run->transport->train(run);
+    for (int i = 0; i < run->program->nstages && !atomic_load(&run->stop); i++)
+        if (!guarded(&run->stage[i], pn_target_finish))
+            break;
     pn_loader_stop(run);
     interrupt_remove();
     run->transport->close(run);
@@ -234,11 +240,12 @@ int pn_main(const pn_program *program, int argc, char **argv)
     probe(options.report);
     probe(options.trace);
 
+    pn_target_open(run);
     set_course(run, &options);
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
     run->recipe = &recipe;
-    pn_loader_open(run, options.prefetch);
+    pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
 
     pn_target_thread(run);
     run->exact = options.exact;

@@ -204,7 +204,10 @@ void pn_update(pn_stage *stage)
                      .then = terms_of(stage, stage->updates + 1),
                      .version = stage_version(stage, stage->updates),
                      .to = stage_version(stage, stage->updates + 1)};
-        pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
+        const pn_recipe *recipe = stage->run->recipe;
+        if (!pn_target_update(stage, recipe->optimizer->name, recipe->optimizer_value, &work.now, work.version,
+                              work.to))
+            pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
         if (work.cure && work.cure->forward != 0)
             stage->ahead_version = stage->updates + 1;
     }

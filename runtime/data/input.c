@@ -89,6 +89,8 @@ static double seconds(void)
 void pn_input(pn_stage *stage, int64_t n, int input, void *to)
 {
     const pn_program *program = stage->run->program;
+    if (pn_target_input(stage, n, input, false, to))
+        return;
     if (program->input[input].label) {
         put_labels(stage->run, n, to);
         return;
@@ -105,6 +107,20 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
     pn_ready_done(stage, n, input);
 }
 
+/* ---- for targets that gather by themselves ---- */
+pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test)
+{
+    const int64_t batch = run->program->batch;
+    if (test)
+        return (pn_pick){.sample = n * batch + i < run->data->test_count ? n * batch + i : 0};
+    pn_pick pick = {.sample = pn_sample_of(run, n, i)};
+    if (run->data->moved) {
+        const pn_move move = pn_move_of(run->data, run->seed, n, i);
+        pick = (pn_pick){pick.sample, move.down, move.right, move.mirror};
+    }
+    return pick;
+}
+
 /* ---- test ---- */
 int64_t pn_test_count(pn_stage *stage, int64_t n)
 {
@@ -117,6 +133,8 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to)
 {
     const pn_program *program = stage->run->program;
     const pn_dataset *data = stage->run->data;
+    if (pn_target_input(stage, n, input, true, to))
+        return;
     const void *samples = data->test_pixels ? (const void *)data->test_pixels : data->test_values;
     const int64_t batch = program->batch, count = pn_test_count(stage, n);
     for (int64_t i = 0; i < batch; i++) {

@@ -19,7 +19,9 @@ static void trace_end(pn_stage *stage, pn_trace_kind kind, const pn_channel *cha
 void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->from, n);
-    return stage->run->transport->room(stage, channel, n);
+    void *slot = stage->run->transport->room(stage, channel, n);
+    pn_target_channel(stage, channel, n, PN_AT_ROOM);
+    return slot;
 }
 
 void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
@@ -27,6 +29,7 @@ void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
     check(stage, channel, channel->from, n);
     if (stage->trace)
         trace_end(stage, PN_TRACE_GIVE, channel, n);
+    pn_target_channel(stage, channel, n, PN_AT_GIVE);
     stage->run->transport->give(stage, channel, n);
     stage->traffic_bytes += channel->area.bytes;
 }
@@ -35,6 +38,7 @@ void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->to, n);
     void *slot = stage->run->transport->take(stage, channel, n);
+    pn_target_channel(stage, channel, n, PN_AT_TAKE);
     if (stage->trace)
         trace_end(stage, PN_TRACE_TAKE, channel, n);
     return slot;
@@ -43,5 +47,6 @@ void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
 void pn_done(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->to, n);
+    pn_target_channel(stage, channel, n, PN_AT_DONE);
     stage->run->transport->done(stage, channel, n);
 }

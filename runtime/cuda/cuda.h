@@ -1,0 +1,153 @@
+/* cuda.h: private to runtime/cuda: the GPU of a run, what a stage has on it, launching kernels.
+ *
+ * A verb only puts work on the stream of its stage; stages share the GPU and are ordered among themselves by an event for
+ * each register slot (order.c). Every call of the CUDA runtime and of cuDNN is checked: CU and DNN stop the run with the
+ * operation's name. Activations of rank 4 lie with the channels last; weights of a convolution as
+ * [out][kernel][kernel][in], of a dense layer that reads an image as [out][height][width][channel]. */
+#ifndef PN_CUDA_H
+#define PN_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/plan.h"
+#include "rt.h"
+
+/* ---- what kernels.cuh has, too ---- */
+enum { CUDA_THREADS = 256 };
+typedef struct {
+    int32_t sample;
+    int16_t down, right;
+    int32_t mirror;
+} cuda_pick;
+typedef struct {
+    cuda_pick pick[CUDA_THREADS];
+} cuda_picks;
+typedef struct {
+    int32_t batch, channels, height, width, channels_last;
+    float scale[8], shift[8];
+} cuda_images;
+
+/* ---- the GPU (device.c) ---- */
+typedef struct {
+    int number, sm; /* 90: compute capability 9.0 */
+    char name[256];
+    cudaLibrary_t library; /* the program's kernels */
+    char *arena;           /* buffers of all stages, in the order of the memory map */
+    int64_t arena_bytes, placed;
+    void *samples[2]; /* the data set: training, test */
+    void *labels[2];
+} cuda_device;
+
+typedef struct cuda_stage cuda_stage;
+typedef struct {
+    const char *op, *name; /* as messages call it; in kernels.cu */
+    const char *takes;     /* a letter a parameter: p pointer, i int, f float, d double, l 64 bits, or a struct: */
+    int64_t blocks;        /* P cuda_picks, K cuda_pick, I cuda_images */
+    cudaKernel_t kernel;
+} cuda_kernel;
+
+/* What every stage has; stage->target. */
+struct cuda_stage {
+    pn_stage *stage;
+    cuda_device *device;
+    cudaStream_t stream;
+    cudnnHandle_t dnn;
+    void *workspace; /* of cuDNN, and of sums over rows: used by one operation after another */
+    int64_t workspace_bytes;
+    bool counts;         /* some operation reads the number of the minibatch */
+    uint64_t *minibatch; /* on the device: of the step */
+    cuda_pick *picks;    /* on the device: of the step */
+    int64_t picked;      /* for which minibatch; CUDA_NONE: for none */
+    bool picked_test;
+    cuda_kernel set_minibatch, set_picks, gather, gather_labels; /* of every program */
+    cuda_kernel relu_mask, accumulate, sgd, loss_sum;
+    struct cuda_reports *reports; /* report.c */
+};
+enum { CUDA_NONE = -1 };
+
+cuda_stage *cuda_stage_of(pn_stage *stage);
+/* Of the step that the calling thread does: for verbs that are not told. */
+pn_stage *cuda_stage_at_work(void);
+void cuda_order_open(pn_stage *stage); /* order.c */
+
+/* Memory of the device until the end of the process; stops the run with need and free bytes. */
+void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what);
+/* For inits: bytes of workspace that an operation wants. */
+void cuda_workspace_need(pn_stage *stage, int64_t bytes);
+/* Names a buffer for the simulator of the tests, where that is loaded. */
+void cuda_region(const void *start, int64_t bytes, const char *name);
+
+/* ---- kernels (kernel.c) ---- */
+void cuda_kernels_load(cuda_device *device, const pn_program *program);
+/* The kernel of an operation's pass; its parameters must be `takes`. */
+cuda_kernel cuda_kernel_find(pn_stage *stage, const char *op, const char *pass, const char *takes);
+cuda_kernel cuda_kernel_common(pn_stage *stage, const char *name, const char *takes);
+/* blocks 0: those of the kernel. */
+void cuda_launch(pn_stage *stage, const cuda_kernel *kernel, int64_t blocks, void **argument, int count);
+#define CUDA_LAUNCH(stage, kernel, blocks, ...)                                                                        \
+    cuda_launch(stage, kernel, blocks, (void *[]){__VA_ARGS__}, (int)(sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)))
+
+/* ---- checks ---- */
+void cuda_check(pn_stage *stage, cudaError_t error, const char *op, const char *call);
+void cuda_check_dnn(pn_stage *stage, cudnnStatus_t status, const char *op, const char *call);
+#define CU(stage, op, call)  cuda_check(stage, call, op, #call)
+#define DNN(stage, op, call) cuda_check_dnn(stage, call, op, #call)
+
+/* ---- losses on their way to the log (report.c) ---- */
+void cuda_reports_open(cuda_stage *cuda);
+/* On the stream: puts where `rows` of a loss become a result and how it is to be reported. */
+void cuda_report(pn_stage *stage, const char *op, const float *rows, int64_t count, int64_t n, bool test,
+                 bool classifies);
+/* Hands results to the log in their order: those that are there, or, if all, every one. */
+void cuda_reports_collect(cuda_stage *cuda, bool all);
+
+/* ---- ops ---- */
+/* A value: its name only. A parameter: plain [..][channels][plane] is stored as [..][plane][channels]. */
+struct pn_layout {
+    const char *name;
+    int64_t channels, plane;
+};
+struct pn_op {
+    pn_stage *stage;
+    const char *name;
+    union {
+        struct {
+            cuda_shape shape;
+            cuda_plan plan[CUDA_PASSES];
+            cuda_kernel finish, bias_part, bias;
+            bool has_bias, relu;
+        } dense;
+        struct {
+            cuda_kernel forward, backward;
+        } map;
+        struct {
+            cuda_kernel forward;
+            int64_t bytes;
+        } add;
+        struct {
+            cuda_kernel forward, backward;
+            uint64_t key;
+            int64_t bytes;
+        } dropout;
+        struct {
+            cuda_kernel part, statistics, apply, gradient_part, gradient, backward, track;
+            int64_t channels;
+        } norm;
+        struct {
+            cuda_kernel forward[PN_MAX_CONCAT], backward[PN_MAX_CONCAT];
+        } concat;
+        struct {
+            cuda_kernel forward, backward;
+            float *rows;
+            int64_t batch;
+            bool labels;
+        } loss;
+    };
+};
+pn_op *cuda_op_new(pn_stage *stage, const char *name);
+/* The tensor that an init writes: its layout follows from its rank. */
+void cuda_op_writes(pn_tensor *y);
+void cuda_param_layout(pn_param *param, int64_t channels, int64_t plane);
+int64_t cuda_bytes(const pn_tensor *t);
+
+#endif

@@ -1,0 +1,133 @@
+/* dense.c: convolutions and dense layers: the product by a plan of cuDNN, bias and relu by kernels behind it. */
+#include "cuda/cuda.h"
+
+static void make_plan(pn_op *op, cuda_pass pass)
+{
+    char why[768];
+    const cuda_place place = {.handle = cuda_stage_of(op->stage)->dnn};
+    cuda_plan *plan = &op->dense.plan[pass];
+    if (!cuda_plan_make(plan, &place, pass, &op->dense.shape, false, why, sizeof why))
+        pn_fail(op->stage, "%s: %s", op->name, why);
+    cuda_workspace_need(op->stage, plan->workspace);
+}
+
+/* Sums of one chunk of rows: two for each of at most CUDA_THREADS channels a block. */
+static void find_kernels(pn_op *op, bool has_bias, bool relu)
+{
+    op->dense.has_bias = has_bias;
+    op->dense.relu = relu;
+    if (has_bias || relu)
+        op->dense.finish = cuda_kernel_find(op->stage, op->name, "finish", "pp");
+    if (!has_bias)
+        return;
+    op->dense.bias_part = cuda_kernel_find(op->stage, op->name, "bias_part", "pp");
+    op->dense.bias = cuda_kernel_find(op->stage, op->name, "bias", "pp");
+    cuda_workspace_need(op->stage, op->dense.bias_part.blocks * 2 * CUDA_THREADS * (int64_t)sizeof(float));
+}
+
+static pn_op *open(pn_stage *stage, const char *name, const cuda_shape *shape, bool bias, bool relu, bool data_gradient)
+{
+    pn_op *op = cuda_op_new(stage, name);
+    op->dense.shape = *shape;
+    make_plan(op, CUDA_FORWARD);
+    make_plan(op, CUDA_FILTER);
+    if (data_gradient)
+        make_plan(op, CUDA_DATA);
+    find_kernels(op, bias, relu);
+    return op;
+}
+
+static void run(pn_op *op, cuda_pass pass, const float *x, const float *w, const float *y)
+{
+    const cuda_stage *cuda = cuda_stage_of(op->stage);
+    DNN(op->stage, op->name, cuda_plan_run(&op->dense.plan[pass], cuda->dnn, x, w, y, cuda->workspace));
+}
+
+static void forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+{
+    run(op, CUDA_FORWARD, x, w, y);
+    if (op->dense.has_bias || op->dense.relu)
+        CUDA_LAUNCH(op->stage, &op->dense.finish, 0, &y, &b);
+}
+
+static void backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+{
+    run(op, CUDA_FILTER, x, gw, gy);
+    if (!op->dense.has_bias)
+        return;
+    float *part = cuda_stage_of(op->stage)->workspace;
+    CUDA_LAUNCH(op->stage, &op->dense.bias_part, 0, &part, &gy);
+    CUDA_LAUNCH(op->stage, &op->dense.bias, 0, &gb, &part);
+}
+
+pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
+{
+    const int64_t *x = def->x->dim, *y = def->y->dim;
+    const cuda_shape shape = {.batch = x[0],
+                              .in = x[1],
+                              .height = x[2],
+                              .width = x[3],
+                              .out = y[1],
+                              .out_height = y[2],
+                              .out_width = y[3],
+                              .groups = def->groups,
+                              .kernel = def->kernel,
+                              .stride = def->stride,
+                              .pad = def->pad,
+                              .dilation = def->dilation};
+    cuda_param_layout(def->w, shape.in / shape.groups, shape.kernel * shape.kernel);
+    cuda_op_writes(def->y);
+    return open(stage, def->name, &shape, def->b != NULL, def->relu, def->data_gradient);
+}
+
+void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+{
+    forward(op, x, w, b, y);
+}
+
+void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
+{
+    run(op, CUDA_DATA, gx, w, gy);
+}
+
+void pn_conv_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+{
+    backward_weights(op, x, gy, gw, gb);
+}
+
+/* An image is read as it lies: the weights have its order. */
+pn_op *pn_linear_init(pn_stage *stage, const pn_linear_def *def)
+{
+    const pn_tensor *x = def->x;
+    const cuda_shape shape = {.batch = x->dim[0],
+                              .in = pn_tensor_floats(x) / x->dim[0],
+                              .height = 1,
+                              .width = 1,
+                              .out = def->y->dim[1],
+                              .out_height = 1,
+                              .out_width = 1,
+                              .groups = 1,
+                              .kernel = 1,
+                              .stride = 1,
+                              .pad = 0,
+                              .dilation = 1};
+    if (x->rank == 4)
+        cuda_param_layout(def->w, x->dim[1], x->dim[2] * x->dim[3]);
+    cuda_op_writes(def->y);
+    return open(stage, def->name, &shape, def->b != NULL, def->relu, def->data_gradient);
+}
+
+void pn_linear_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+{
+    forward(op, x, w, b, y);
+}
+
+void pn_linear_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
+{
+    run(op, CUDA_DATA, gx, w, gy);
+}
+
+void pn_linear_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+{
+    backward_weights(op, x, gy, gw, gb);
+}

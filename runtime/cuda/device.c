@@ -1,0 +1,247 @@
+/* device.c: target cuda: finding the GPU, memory on it, what a stage gets before the first step. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+
+/* Only under the simulator of the tests (tests/cudasim): names for its messages. */
+extern void pn_sim_region(const void *start, size_t bytes, const char *name) __attribute__((weak));
+extern void pn_sim_stream(cudaStream_t stream, const char *name) __attribute__((weak));
+
+const char *const pn_target_name = "cuda";
+const bool pn_target_gathers = true;
+const int pn_target_most_threads = 1;
+
+enum { LEAST_SM = 75 }; /* what CUDA 13 still compiles for */
+
+const char *pn_target_version(void)
+{
+    static char text[64]; /* filled once, with the same text always */
+    const size_t version = cudnnGetVersion();
+    snprintf(text, sizeof text, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    return text;
+}
+
+const char *pn_target_isa(void)
+{
+    return "cuda";
+}
+
+/* ---- checks ---- */
+
+void cuda_check(pn_stage *stage, cudaError_t error, const char *op, const char *call)
+{
+    if (error == cudaSuccess)
+        return;
+    const int length = (int)strcspn(call, "(");
+    pn_fail(stage, "%s%s%.*s: %s", op ? op : "", op ? ": " : "", length, call, cudaGetErrorString(error));
+}
+
+void cuda_check_dnn(pn_stage *stage, cudnnStatus_t status, const char *op, const char *call)
+{
+    if (status == CUDNN_STATUS_SUCCESS)
+        return;
+    char said[512] = "";
+    cudnnGetLastErrorString(said, sizeof said);
+    pn_fail(stage, "%s%s%.*s: %s (%s)", op ? op : "", op ? ": " : "", (int)strcspn(call, "("), call,
+            cudnnGetErrorString(status), said);
+}
+
+/* ---- the GPU ---- */
+
+/* The raw texts mislead: "insufficient driver" is what a machine without any driver gives. */
+static void find_device(cuda_device *device)
+{
+    int driver = 0, runtime = 0, count = 0;
+    cudaError_t error = cudaDriverGetVersion(&driver);
+    if (error == cudaSuccess)
+        error = cudaRuntimeGetVersion(&runtime);
+    if (error == cudaSuccess)
+        error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorStubLibrary)
+        pn_fail(NULL, "the CUDA driver is a stub: libcuda.so.1 of a toolkit was found before that of a driver "
+                      "(LD_LIBRARY_PATH)");
+    if (driver == 0)
+        pn_fail(NULL,
+                "there is no CUDA driver: this program needs an NVIDIA GPU and its driver (nvidia-smi shows both)");
+    if (error == cudaErrorInsufficientDriver)
+        pn_fail(NULL, "the CUDA driver is too old: it is for CUDA %d.%d, this program needs %d.%d", driver / 1000,
+                driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+        pn_fail(NULL, "there is no GPU: the CUDA driver is there, but sees none (nvidia-smi; CUDA_VISIBLE_DEVICES)");
+    cuda_check(NULL, error, NULL, "cudaGetDeviceCount");
+    CU(NULL, NULL, cudaSetDevice(device->number));
+    struct cudaDeviceProp properties;
+    CU(NULL, NULL, cudaGetDeviceProperties(&properties, device->number));
+    device->sm = properties.major * 10 + properties.minor;
+    snprintf(device->name, sizeof device->name, "%s", properties.name);
+    if (device->sm < LEAST_SM)
+        pn_fail(NULL, "the GPU is too old: %s has compute capability %d.%d, this program needs %d.%d", device->name,
+                properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
+}
+
+static void need_memory(int64_t bytes, const char *what)
+{
+    size_t unused = 0, total = 0;
+    CU(NULL, NULL, cudaMemGetInfo(&unused, &total));
+    if (bytes > (int64_t)unused)
+        pn_fail(NULL, "out of GPU memory: %s need %lld bytes, %zu of %zu are free", what, (long long)bytes, unused,
+                total);
+}
+
+void pn_target_open(pn_run *run)
+{
+    cuda_device *device = pn_alloc(sizeof *device);
+    run->target = device;
+    find_device(device);
+    cuda_kernels_load(device, run->program);
+    for (int s = 0; s < run->program->nstages; s++)
+        device->arena_bytes += run->program->stage[s]->static_bytes;
+    need_memory(device->arena_bytes, "the buffers of all stages");
+    device->arena = cuda_alloc(NULL, device->arena_bytes, "the buffers of all stages");
+}
+
+/* The context is one for all threads; each must choose its device. */
+void pn_target_thread(const pn_run *run)
+{
+    const cuda_device *device = run->target;
+    CU(NULL, NULL, cudaSetDevice(device->number));
+}
+
+/* ---- memory ---- */
+
+void cuda_region(const void *start, int64_t bytes, const char *name)
+{
+    if (pn_sim_region)
+        pn_sim_region(start, (size_t)bytes, name);
+}
+
+void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what)
+{
+    void *memory = NULL;
+    const cudaError_t error = cudaMalloc(&memory, bytes > 0 ? (size_t)bytes : 1);
+    if (error == cudaErrorMemoryAllocation) {
+        size_t unused = 0, total = 0;
+        CU(stage, what, cudaMemGetInfo(&unused, &total));
+        pn_fail(stage, "out of GPU memory: %s need %lld bytes, %zu of %zu are free", what, (long long)bytes, unused,
+                total);
+    }
+    cuda_check(stage, error, what, "cudaMalloc");
+    return memory;
+}
+
+void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots)
+{
+    cuda_device *device = stage->run->target;
+    char *at = device->arena + device->placed;
+    device->placed += bytes * slots;
+    if (bytes % 64 != 0 || device->placed > device->arena_bytes)
+        pn_fail(stage, "internal error: %s does not fit into the memory that was planned", name);
+    for (int i = 0; i < slots; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "stage %d %s[%d]", stage->index, name, i);
+        cuda_region(at + i * bytes, bytes, text);
+    }
+    return at;
+}
+
+/* Room between parameters belongs to none of them: zero, and zero it stays. */
+void pn_place_weights(pn_stage *stage, float *weights, float *gradient, float *state, float *running)
+{
+    pn_stage_def *def = pn_alloc(sizeof *def);
+    *def = *stage->def;
+    def->weights = weights;
+    def->gradient = gradient;
+    def->state = state;
+    def->running = running;
+    const size_t bytes = sizeof(float) * (size_t)def->weight_floats;
+    CU(stage, "weights", cudaMemset(weights, 0, bytes * (size_t)def->versions));
+    CU(stage, "weights", cudaMemset(gradient, 0, bytes));
+    if (state)
+        CU(stage, "weights", cudaMemset(state, 0, bytes * (size_t)def->states));
+    CU(stage, "weights", cudaDeviceSynchronize());
+    stage->def = def;
+}
+
+/* ---- a stage ---- */
+
+static void open_kernels(cuda_stage *cuda)
+{
+    pn_stage *stage = cuda->stage;
+    const pn_dataset *data = stage->run->data;
+    cuda->set_minibatch = cuda_kernel_common(stage, "set_minibatch", "pl");
+    cuda->set_picks = cuda_kernel_common(stage, "set_picks", "pPi");
+    cuda->gather = cuda_kernel_common(stage, data && data->train_pixels ? "gather_bytes" : "gather_values", "pppI");
+    cuda->gather_labels = cuda_kernel_common(stage, "gather_labels", "pppi");
+    cuda->relu_mask = cuda_kernel_common(stage, "relu_mask", "ppi");
+    cuda->accumulate = cuda_kernel_common(stage, "accumulate", "ppi");
+    cuda->sgd = cuda_kernel_common(stage, "sgd", "ppppfffffi");
+    cuda->loss_sum = cuda_kernel_common(stage, "loss_sum", "ppi");
+}
+
+cuda_stage *cuda_stage_of(pn_stage *stage)
+{
+    if (stage->target)
+        return stage->target;
+    cuda_stage *cuda = pn_alloc(sizeof *cuda);
+    stage->target = cuda;
+    cuda->stage = stage;
+    cuda->device = stage->run->target;
+    cuda->picked = CUDA_NONE;
+    CU(stage, NULL, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
+    DNN(stage, NULL, cudnnCreate(&cuda->dnn));
+    DNN(stage, NULL, cudnnSetStream(cuda->dnn, cuda->stream));
+    char name[32];
+    snprintf(name, sizeof name, "stage %d", stage->index);
+    if (pn_sim_stream)
+        pn_sim_stream(cuda->stream, name);
+    open_kernels(cuda);
+    return cuda;
+}
+
+void cuda_workspace_need(pn_stage *stage, int64_t bytes)
+{
+    cuda_stage *cuda = cuda_stage_of(stage);
+    if (bytes > cuda->workspace_bytes)
+        cuda->workspace_bytes = bytes;
+}
+
+static void *upload(const void *from, int64_t bytes, const char *what)
+{
+    void *to = cuda_alloc(NULL, bytes, what);
+    CU(NULL, what, cudaMemcpy(to, from, (size_t)bytes, cudaMemcpyHostToDevice));
+    cuda_region(to, bytes, what);
+    return to;
+}
+
+/* The whole data set, as it is: bytes, or floats. */
+static void upload_data(cuda_device *device, const pn_dataset *data)
+{
+    const int64_t item = data->train_pixels ? 1 : (int64_t)sizeof(float);
+    const int64_t bytes = data->channels * data->height * data->width * item;
+    const void *const samples[2] = {data->train_pixels ? (const void *)data->train_pixels : data->train_values,
+                                    data->test_pixels ? (const void *)data->test_pixels : data->test_values};
+    const uint16_t *const labels[2] = {data->train_labels, data->test_labels};
+    const int64_t count[2] = {data->train_count, data->test_count};
+    need_memory((count[0] + count[1]) * (bytes + (int64_t)sizeof *labels[0]), "the data");
+    for (int i = 0; i < 2; i++) {
+        device->samples[i] = upload(samples[i], count[i] * bytes, i ? "test images" : "training images");
+        if (labels[i])
+            device->labels[i] =
+                upload(labels[i], count[i] * (int64_t)sizeof *labels[i], i ? "test labels" : "training labels");
+    }
+    CU(NULL, "the data", cudaDeviceSynchronize());
+}
+
+void pn_target_prepare(pn_stage *stage)
+{
+    cuda_stage *cuda = cuda_stage_of(stage);
+    const int64_t batch = stage->run->program->batch;
+    if (!cuda->device->samples[0] && stage->run->data)
+        upload_data(cuda->device, stage->run->data);
+    cuda->workspace = cuda_alloc(stage, cuda->workspace_bytes, "the workspace");
+    cuda->minibatch = cuda_alloc(stage, sizeof *cuda->minibatch, "the number of the minibatch");
+    cuda->picks = cuda_alloc(stage, batch * (int64_t)sizeof *cuda->picks, "the numbers of the samples");
+    cuda_reports_open(cuda);
+    cuda_order_open(stage);
+}

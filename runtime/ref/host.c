@@ -1,0 +1,39 @@
+/* host.c: what a target whose memory is the host's provides: a step is done when its function returns, a slot needs no
+ * more than the transport's locks, minibatches are gathered by data/. Linked into the libraries of ref and cpu. */
+#include "rt.h"
+
+const bool pn_target_gathers = false;
+
+void pn_target_open(pn_run *run)
+{
+    (void)run;
+}
+
+void pn_target_finish(pn_stage *stage)
+{
+    (void)stage;
+}
+
+void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    (void)kind;
+    step(stage, n);
+}
+
+bool pn_target_update(pn_stage *stage, const char *name, const double *value, const pn_terms *terms, const float *w,
+                      float *next)
+{
+    (void)stage, (void)name, (void)value, (void)terms, (void)w, (void)next;
+    return false;
+}
+
+bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
+{
+    (void)stage, (void)n, (void)input, (void)test, (void)to;
+    return false;
+}
+
+void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what)
+{
+    (void)stage, (void)channel, (void)n, (void)what;
+}
