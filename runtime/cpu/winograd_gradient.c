@@ -6,7 +6,14 @@
 
 #include "winograd_tile.h"
 
-enum { TILES = 16, BLOCK = LANES * LANES };
+enum { MOST_TILES = 64, BLOCK = LANES * LANES };
+
+/* Of a block. The sums are read and written once a block: many tiles where they don't stay in the cache. */
+static int tiles_of(const winograd16 *p)
+{
+    const int64_t blocks = p->in * p->out;
+    return blocks <= 16 ? 16 : blocks <= 64 ? 32 : MOST_TILES;
+}
 
 /* ---- A gy A^T: a tile of 4x4 gradients into 36 points ---- */
 INLINE void spread_line(const vector *g, vector *to)
@@ -40,10 +47,11 @@ INLINE void spread(const pixels *p, int last, float *to, int64_t stride)
     }
 }
 
-static void spread_tile(const winograd16 *p, const float *image, const tile *at, float *to, int64_t stride)
+static void spread_tile(const winograd16 *p, const float *image, const tile *at, float *to, int64_t block_stride,
+                        int64_t stride)
 {
     const int64_t plane = p->out_height * p->out_width * LANES;
-    for (int64_t b = 0; b < p->out; b++, to += TILES * LANES) {
+    for (int64_t b = 0; b < p->out; b++, to += block_stride) {
         const pixels g =
             pixels_of(image + b * plane, p->out_height, p->out_width, at->row * STEP, at->column * STEP, STEP);
         if (g.last == STEP)
@@ -66,7 +74,7 @@ int64_t winograd_sums_floats(const winograd16 *p)
 
 int64_t winograd_gradient_room_floats(const winograd16 *p)
 {
-    return POINTS * ((p->in + p->out) * TILES * LANES + 2 * LANES);
+    return POINTS * ((p->in + p->out) * tiles_of(p) * LANES + 2 * LANES);
 }
 
 /* m[i][o] += the sum over tiles of v[t][i] g[t][o] */
@@ -87,34 +95,40 @@ void winograd_gradient(const winograd16 *p, const float *x, const float *gy, int
     const int64_t rows = (p->out_height + STEP - 1) / STEP, columns = (p->out_width + STEP - 1) / STEP;
     const int64_t x_image = p->in * p->height * p->width * LANES;
     const int64_t y_image = p->out * p->out_height * p->out_width * LANES;
-    const int64_t v_point = p->in * TILES * LANES + LANES, g_point = p->out * TILES * LANES + LANES;
-    const float *next_x[TILES], *next_gy[TILES];
+    const int tiles = tiles_of(p);
+    const int64_t block = tiles * LANES, x_plane = p->height * p->width * LANES;
+    const int64_t y_plane = p->out_height * p->out_width * LANES;
+    const int64_t v_point = p->in * block + LANES, g_point = p->out * block + LANES;
+    const float *next_x[MOST_TILES], *next_gy[MOST_TILES];
     float *const v = room, *const g = room + POINTS * v_point, *const gb = sums + products(p);
     memset(sums, 0, (size_t)winograd_sums_floats(p) * sizeof *sums);
     tile at = {first, 0, 0};
-    for (int64_t left = (last - first) * rows * columns; left > 0; left -= TILES) {
-        const int64_t count = left < TILES ? left : TILES;
+    for (int64_t left = (last - first) * rows * columns; left > 0; left -= tiles) {
+        const int64_t count = left < tiles ? left : tiles;
         for (int64_t t = 0; t < count; t++, tile_next(&at, rows, columns)) {
             points_of_tile(x + at.image * x_image, p->in, p->height, p->width, at.row * STEP - p->pad,
-                           at.column * STEP - p->pad, v + t * LANES, TILES * LANES, v_point);
-            spread_tile(p, gy + at.image * y_image, &at, g + t * LANES, g_point);
+                           at.column * STEP - p->pad, v + t * LANES, block, v_point);
+            spread_tile(p, gy + at.image * y_image, &at, g + t * LANES, block, g_point);
         }
-        own_pixels(x, x_image, p->width, 2 - p->pad, at, rows, columns, TILES, next_x);
-        own_pixels(gy, y_image, p->out_width, 0, at, rows, columns, TILES, next_gy);
+        own_pixels(x, x_image, p->width, 2 - p->pad, at, rows, columns, tiles, next_x);
+        own_pixels(gy, y_image, p->out_width, 0, at, rows, columns, tiles, next_gy);
         float *m = sums;
-        for (int k = 0; k < POINTS; k++)
+        for (int k = 0; k < POINTS; k++) {
+            const bool fetch_x = k < POINTS / 2; /* then of gy */
+            const int step = fetch_x ? k : k - POINTS / 2;
+            const int fetch = tiles * step / (POINTS / 2), fetch_end = tiles * (step + 1) / (POINTS / 2);
             for (int64_t i = 0; i < p->in; i++) {
-                if (k < TILES)
-                    fetch_pixels(next_x[k] + i * p->height * p->width * LANES, p->width, false);
+                for (int t = fetch; fetch_x && t < fetch_end; t++)
+                    fetch_pixels(next_x[t] + i * x_plane, p->width, false);
                 for (int64_t o = 0; o < p->out; o++, m += BLOCK) {
-                    add_products(v + k * v_point + i * TILES * LANES, g + k * g_point + o * TILES * LANES, count, m);
-                    if (i == 0 && k >= TILES && k < 2 * TILES)
-                        fetch_pixels(next_gy[k - TILES] + o * p->out_height * p->out_width * LANES, p->out_width,
-                                     false);
+                    add_products(v + k * v_point + i * block, g + k * g_point + o * block, count, m);
+                    for (int t = fetch; i == 0 && !fetch_x && t < fetch_end; t++)
+                        fetch_pixels(next_gy[t] + o * y_plane, p->out_width, false);
                 }
             }
+        }
         for (int64_t o = 0; o < p->out; o++) {
-            const float *all = g + (SIDE + 1) * g_point + o * TILES * LANES;
+            const float *all = g + (SIDE + 1) * g_point + o * block;
             vector sum = {0};
             for (int64_t t = 0; t < count; t++)
                 sum += AT(all + t * LANES);

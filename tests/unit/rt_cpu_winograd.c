@@ -17,7 +17,7 @@ static const wino_case cases[] = {
     {2, 16, 5, 6, 16, 0, true, false},   {2, 16, 12, 10, 16, 2, true, true},   {1, 16, 3, 3, 16, 0, true, false},
     {4, 16, 1, 1, 32, 1, true, true},    {2, 32, 2, 2, 32, 1, true, false},    {3, 16, 32, 32, 16, 1, false, true},
     {5, 32, 4, 4, 16, 1, false, false},  {2, 16, 16, 31, 16, 0, false, false}, {1, 80, 12, 12, 16, 1, true, false},
-    {1, 16, 9, 4, 64, 2, false, false},
+    {1, 16, 9, 4, 64, 2, false, false},  {5, 80, 13, 9, 80, 1, true, false},   {2, 144, 8, 8, 128, 1, true, false},
 };
 
 /* To and from blocks of 16 channels, and of weights. */
