@@ -1,4 +1,6 @@
 /* balance.c: judges a pipeline by predicted time, and warns where it leaves its limits. */
+#include <math.h>
+
 #include "balance.h"
 
 /* A cut is called better from this on: less is within what a prediction can tell apart. */
@@ -44,10 +46,12 @@ static void look_for_better(Arena *arena, Balance *b, const Graph *written)
     Diags *unheard = diags_new(arena, (Sources *)written->sources);
     Placing *placing = placing_new(arena, unheard, written, settings, p->model, &wishes);
     const Placement placed = placing_solve(placing, p->nstages);
-    if (placed.ncuts < 1)
+    b->within = placed;
+    if (placed.ncuts < 0)
         return;
     const Outcome o = outcome(written, placed.cut, placed.ncuts, settings, p->model);
-    if (!o.legal || o.step > worth_telling * p->step)
+    b->kept = o;
+    if (placed.ncuts < 1 || !b->overlaps || !o.legal || o.step > worth_telling * p->step)
         return;
     b->ncuts = placed.ncuts;
     b->cut = placed.cut;
@@ -65,8 +69,13 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
             b->overlaps |= sched->phase[p].stage[s].warmup > 0;
     if (prediction->work > 0)
         b->factor = prediction->most * prediction->nstages / prediction->work;
+    const Pipeline *pipeline = &sched->settings->pipeline;
+    b->over_stale = pipeline->max_stale >= 0 && sched->stale_fraction > pipeline->max_stale;
+    for (int s = 0; s < prediction->nstages; s++)
+        b->over_memory |= pipeline->memory > 0 && plan->stage[s].static_bytes > pipeline->memory;
+    b->within = (Placement){.ncuts = -1, .least_stale = -1};
     b->unbalanced = b->overlaps && b->factor > sched->settings->pipeline.balance;
-    if (b->overlaps && (look || b->unbalanced) && !sched->settings->pipeline.automatic.wanted)
+    if (((b->overlaps && (look || b->unbalanced)) || b->over_stale || b->over_memory) && !pipeline->automatic.wanted)
         look_for_better(arena, b, written);
     return b;
 }
@@ -97,7 +106,21 @@ static void warn_balance(Arena *arena, Diags *diags, const Balance *b, const Gra
                   p->nstages);
 }
 
-static void warn_memory(Arena *arena, Diags *diags, const Balance *b, Warn level)
+/* A cut that keeps the limits, or that there is none; `nearest` then: the least that can be had, NULL if not known. */
+static void hint_within(Arena *arena, Diags *diags, const Balance *b, const Graph *written, const char *nearest)
+{
+    const int n = b->prediction->nstages;
+    if (b->within.ncuts > 0 && b->kept.legal)
+        diag_hint(diags, "registers after %s keep the limits: %.3g %% stale, %s in the largest stage, a step of %s",
+                  balance_cuts_text(arena, written, b->within.cut, b->within.ncuts), 100 * b->kept.stale_fraction,
+                  human_bytes(arena, b->kept.most_bytes), human_seconds(arena, b->kept.step));
+    else if (nearest)
+        diag_hint(diags, "no cut into %d stage%s keeps it; the nearest possible is %s", n, n == 1 ? "" : "s", nearest);
+    else
+        diag_hint(diags, "`pnetc place` and `pnetc plan --all-schedules` show what else can be had");
+}
+
+static void warn_memory(Arena *arena, Diags *diags, const Balance *b, const Graph *written, Warn level)
 {
     const Pipeline *pipeline = &b->plan->sched->settings->pipeline;
     const Prediction *p = b->prediction;
@@ -109,10 +132,14 @@ static void warn_memory(Arena *arena, Diags *diags, const Balance *b, Warn level
             most = b->plan->stage[s].static_bytes;
             largest = s;
         }
-    if (pipeline->memory > 0 && most > pipeline->memory) {
+    if (b->over_memory) {
         REPORT(diags, level, P0732, pipeline->memory_span, "stage %d needs %s, over memory = %s", largest,
                human_bytes(arena, most), human_bytes(arena, pipeline->memory));
-        diag_hint(diags, "`pnetc plan --all-schedules` shows what other schedules need");
+        hint_within(arena, diags, b, written,
+                    b->within.ncuts < 0 && b->within.least_memory > 0
+                        ? arena_printf(arena, "memory = \"%lld B\" (%s)", (long long)b->within.least_memory,
+                                       human_bytes(arena, b->within.least_memory))
+                        : NULL);
     }
     int64_t *sum = arena_alloc(arena, sizeof *sum * MAX_STAGES);
     for (int s = 0; s < p->nstages; s++)
@@ -134,14 +161,17 @@ void balance_warn(Arena *arena, Diags *diags, const Balance *b, const Graph *wri
     if (balanced != WARN_OFF && b->unbalanced)
         warn_balance(arena, diags, b, written, balanced);
     const double fraction = b->plan->sched->stale_fraction;
-    if (stale != WARN_OFF && pipeline->max_stale >= 0 && fraction > pipeline->max_stale) {
+    if (stale != WARN_OFF && b->over_stale) {
         const Graph *graph = b->plan->sched->pipe->graph;
         REPORT(diags, stale, P0731, pipeline->max_stale_span, "%.4g %% of the weights are stale, over max_stale = %g",
                100 * fraction, pipeline->max_stale);
         if (graph->ncuts && graph->cut[graph->ncuts - 1].span.at)
             diag_note(diags, graph->cut[graph->ncuts - 1].span, "all weights before the last register are stale");
-        diag_hint(diags, "place the last register earlier; `pnetc place` shows what each costs");
+        hint_within(arena, diags, b, written,
+                    b->within.ncuts < 0 && b->within.least_stale >= 0
+                        ? arena_printf(arena, "max_stale = %.4g", ceil(b->within.least_stale * 1e4) / 1e4)
+                        : NULL);
     }
     if (memory != WARN_OFF)
-        warn_memory(arena, diags, b, memory);
+        warn_memory(arena, diags, b, written, memory);
 }

@@ -13,10 +13,13 @@ typedef struct {
     int ncuts;      /* a faster cut into as many stages under the same limits; -1: none */
     const Cut *cut; /* of the written graph */
     Outcome better;
+    bool over_stale, over_memory; /* max_stale or memory of the pipeline block is exceeded */
+    Placement within; /* then: the fastest cut into as many stages that keeps them, or the nearest possible limits */
+    Outcome kept;     /* of it */
 } Balance;
 
-/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced; not for one that the
- * compiler placed itself. */
+/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced or exceeds a limit; not for
+ * one that the compiler placed itself. */
 const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *prediction, const Graph *written,
                              bool look);
 

@@ -109,6 +109,7 @@ static void contents(const Page *page, Text *out)
                     {"cost", "Cost", true},
                     {"layers", "Layers", true},
                     {"balance", "Balance", true},
+                    {"staleness", "Staleness", most_stale(page->balance->plan->sched) > 0},
                     {"registers", "Registers", pipelined},
                     {"memory", "Memory", true},
                     {"schedule", "Schedule", true},
@@ -136,7 +137,10 @@ static void head(const Page *page, Text *out)
     html_printf(out, "%s, target %s, %d stage%s", graph->file ? graph->file : "", plan->target->name, n, plural(n));
     if (n > 1)
         html_printf(out, " (%d as the paper counts)", 2 * n);
-    html_printf(out, ", batch %lld, schedule ", (Int)graph->batch);
+    html_printf(out, ", batch %lld", (Int)graph->batch);
+    if (sched->settings->pipeline.threads > 1)
+        html_printf(out, ", %lld threads a stage", (Int)sched->settings->pipeline.threads);
+    html_printf(out, ", schedule ");
     for (int i = 0; i < sched->nphases; i++)
         html_printf(out, "%s%s", i ? ", then " : "", sched->phase[i].choice->preset);
     html_printf(out, ". Times are predictions, %s, for machine %s (%s).", prediction_source(arena, p),
@@ -155,6 +159,8 @@ void report_html(const Page *page, Text *out)
     page_network(page, out);
     page_layers(page, out);
     page_balance(page, out);
+    if (most_stale(page->balance->plan->sched) > 0)
+        page_staleness(page, out);
     if (page->balance->prediction->nstages > 1)
         page_registers(page, out);
     page_memory(page, out);

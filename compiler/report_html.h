@@ -30,6 +30,7 @@ typedef long long Int;
 void page_network(const Page *page, Text *out);   /* what each stage holds, what each layer costs */
 void page_layers(const Page *page, Text *out);    /* the same as tables */
 void page_balance(const Page *page, Text *out);   /* time of the stages */
+void page_staleness(const Page *page, Text *out); /* of the weights, by stage */
 void page_registers(const Page *page, Text *out); /* what crosses the cuts */
 void page_memory(const Page *page, Text *out);    /* every byte of every stage */
 void page_schedule(const Page *page, Text *out);  /* space and time */

@@ -28,6 +28,15 @@ static void verdict(const Page *page, Text *out)
         else
             html_printf(out, "No other cut into %d stages is faster, by this prediction.", p->nstages);
     }
+    if (b->over_stale || b->over_memory)
+        html_printf(out, " It exceeds %s of the pipeline block%s.",
+                    b->over_stale && b->over_memory ? "max_stale and memory"
+                    : b->over_stale                 ? "max_stale"
+                                                    : "memory",
+                    b->within.ncuts > 0 && b->kept.legal
+                        ? arena_printf(arena, "; registers after %s keep the limits",
+                                       balance_cuts_text(arena, page->written, b->within.cut, b->within.ncuts))
+                        : "");
     if (p->workers < p->nstages)
         html_printf(out, " %d stages share the %d worker%s of this machine.", p->nstages, p->workers,
                     plural(p->workers));

@@ -4,7 +4,7 @@
 #include "report_html.h"
 
 static const LegendEntry parts[] = {
-    {"S", "saved for backward, in rings"}, {"T", "transient, shared in time"}, {"V", "weights, all versions"},
+    {"S", "saved for backward, in rings"}, {"T", "transient, shared in time"}, {"V", "weights, all copies"},
     {"G", "gradients of weights"},         {"O", "optimiser state"},           {"N", "running statistics"},
     {"R", "registers it gives"},
 };
@@ -23,16 +23,17 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     const StagePlan *stage = &plan->stage[s];
     const Graph *graph = plan->sched->pipe->graph;
     const int64_t weights = stage->weight_floats * 4;
+    const int copies = weight_copies(stage) - 1 - stage->states;
     const int64_t bytes[] = {0,
                              stage->transient_bytes,
-                             weights * stage->versions,
+                             weights * copies,
                              weights,
                              weights * stage->states,
                              stage->running_floats * 4,
                              stage->register_bytes};
     html_bars(out,
-              arena_printf(arena, "stage %d: ring %d, %d version%s of the weights", s, plan->sched->ring[s],
-                           stage->versions, plural(stage->versions)),
+              arena_printf(arena, "stage %d: ring %d, %d cop%s of the weights", s, plan->sched->ring[s], copies,
+                           copies == 1 ? "y" : "ies"),
               human_bytes(arena, stage->static_bytes));
     double at = 0;
     for (int i = 0; i < stage->nbuffers; i++) {

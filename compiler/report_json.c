@@ -96,6 +96,7 @@ static json_t *prediction_json(const Balance *b, const Graph *written)
     json_put(top, "bubble", json_real(p->bubble));
     json_put(top, "balance", json_real(b->factor));
     json_put(top, "balanced", json_boolean(!b->unbalanced));
+    json_put(top, "gains", json_boolean(balance_gains(b)));
     if (b->ncuts > 0) {
         json_t *better = json_made(json_object());
         json_put(better, "registers_after", cuts_json(written, b->cut, b->ncuts));
@@ -106,6 +107,28 @@ static json_t *prediction_json(const Balance *b, const Graph *written)
     } else {
         json_put(top, "better_cut", json_null());
     }
+    return top;
+}
+
+/* What the pipeline block sets, null where nothing is; and what is exceeded. */
+static json_t *limits_json(const Balance *b, const Graph *written)
+{
+    const Pipeline *pipeline = &b->plan->sched->settings->pipeline;
+    const double most_stale = pipeline->max_stale;
+    json_t *top = json_made(json_object());
+    json_put(top, "balance", json_real(pipeline->balance));
+    json_put(top, "max_stale", most_stale >= 0 ? json_real(most_stale) : json_null());
+    json_put(top, "memory", pipeline->memory > 0 ? json_integer(pipeline->memory) : json_null());
+    json_t *exceeded = json_made(json_array());
+    if (b->unbalanced)
+        json_push(exceeded, json_string("balance"));
+    if (b->over_stale)
+        json_push(exceeded, json_string("max_stale"));
+    if (b->over_memory)
+        json_push(exceeded, json_string("memory"));
+    json_put(top, "exceeded", exceeded);
+    const bool kept = (b->over_stale || b->over_memory) && b->within.ncuts > 0 && b->kept.legal;
+    json_put(top, "kept_by", kept ? cuts_json(written, b->within.cut, b->within.ncuts) : json_null());
     return top;
 }
 
@@ -135,6 +158,7 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
     json_put(top, "traffic_bytes", json_integer(plan->traffic_bytes));
     json_put(top, "static_bytes", json_integer(plan->static_bytes));
     json_put(top, "prediction", prediction_json(balance, written));
+    json_put(top, "limits", limits_json(balance, written));
     json_print(top, out);
 }
 

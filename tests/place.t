@@ -97,6 +97,24 @@ warned -Wno-balance --set pipeline.max_stale=0.1 && grep -q 'warning: .* % of th
 ok $? "-Wstale"
 warned -Wno-balance -Wstale=error --set pipeline.max_stale=0.1
 is "$?" 1 "-Wstale=error"
+limited() { # CUT LIMIT ARGUMENTS...
+    "$PNETC" check even.pnet "${options[@]}" --set "pipeline.registers=after($1)" --set "pipeline.$2" -Wno-balance "${@:3}" 2>err >out
+}
+limited d max_stale=0.4
+is "$(grep -c P0731 err) $(sed -n 's/^hint: registers after \(.*\) keep the limits: .*/\1/p' err)" "1 b" "-Wstale: the hint names the fastest cut that keeps it"
+limited b max_stale=0.4 && [ ! -s err ]
+ok $? "which it does"
+limited d max_stale=0.4 --json
+is "$(json out "(lambda l: (l['max_stale'], l['memory'], l['exceeded'], l['kept_by']))(d['limits'])")" "(0.4, None, ['balance', 'max_stale'], ['b'])" \
+    "check --json: limits"
+limited d max_stale=0.001
+nearest=$(sed -n 's/^hint: no cut into 2 stages keeps it; the nearest possible is max_stale = //p' err)
+limited a "max_stale=${nearest:-0}" && [ ! -s err ]
+ok $? "-Wstale: the nearest possible, where none keeps it"
+limited a 'memory="1 B"'
+nearest=$(sed -n 's/^hint: no cut into 2 stages keeps it; the nearest possible is memory = \(".*"\) (.*/\1/p' err)
+limited a "memory=${nearest:-0}"
+is "$(grep -c 'keep the limits' err)" 1 "-Wmemory: the nearest possible, and the cut that keeps that"
 warned -Wno-balance --set 'pipeline.memory="1 kB"' && grep -q 'warning: stage 1 needs .*, over memory = 1.00 kB \[P0732\]' err
 ok $? "-Wmemory"
 sed '/count/a memory = 150 kB' flops.pnet >small.pnet

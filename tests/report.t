@@ -73,6 +73,12 @@ for stage in plan["stages"]:
         assert any(t.startswith(start) for t in titles) or b["bytes"] * b["slots"] < plan["static_bytes"] / 1000, start
         if "offset" in b:
             assert any(t.startswith(start) and t.endswith(f"steps {b['born']} to {b['dies']}") for t in titles), b
+bars = [svg for s in page.getElementsByTagName("section") if s.getAttribute("id") == "memory"
+        for svg in s.getElementsByTagName("svg") if svg.getAttribute("class") == "bars"]
+most = max(s["static_bytes"] for s in plan["stages"])
+for svg, stage in zip(bars, plan["stages"], strict=True):
+    share = sum(float(r.getAttribute("width")[:-1]) for r in svg.getElementsByTagName("rect"))
+    assert abs(share - 100 * stage["static_bytes"] / most) < 0.1 + len(stage["buffers"]) / 50, (stage["stage"], share)
 registers = [r for r in rows.get("registers", []) if r]
 assert [(r[1], int(r[4]), int(r[5]), int(r[6])) for r in registers] == [
     (r["value"], r["forward_slots"], r["gradient_slots"], r["test_slots"]) for r in check["registers"]], registers
@@ -103,6 +109,9 @@ holds lenet5 "$lenet"
 holds resnet4 "$ROOT/examples/resnet.pnet" --set 'pipeline.registers=ppv(5,12,17)'
 holds sequential "$lenet" --set pipeline.schedule=sequential
 holds one "$lenet" --set pipeline.registers=none
+page cured "$lenet" --set pipeline.schedule=pipedream --set 'pipeline.registers=ppv(1,2,3)' --set pipeline.cure=auto --set train.lr=0.1
+holds cured "$lenet" --set pipeline.schedule=pipedream --set 'pipeline.registers=ppv(1,2,3)' --set pipeline.cure=auto --set train.lr=0.1
+like "$(cat cured.html)" 'momentum 0' "corrections are told"
 steps=$("$PNETC" draw "$lenet" --what=schedule 2>/dev/null | grep -c '<title>')
 is "$(grep -c 'reads the weights after' lenet5.html)" "$steps" "the diagram has the boxes of pnetc draw"
 
@@ -222,7 +231,7 @@ is "$?" 2 "--trace is for report"
 if command -v chromium >/dev/null; then
     browser=(timeout 100 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$WORK/chromium"
         --enable-logging=stderr --virtual-time-budget=20000)
-    pages=(lenet5 resnet4 resnet110 one sequential hybrid many branches known)
+    pages=(lenet5 resnet4 resnet110 one sequential hybrid many branches cured known)
     {
         echo '<!DOCTYPE html><meta charset="utf-8"/><body><script>addEventListener("message", function (e) {
             var p = document.createElement("p"); p.textContent = e.data; document.body.appendChild(p); });</script>'
