@@ -64,9 +64,8 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
     const Sched *sched = plan->sched;
     Balance *b = arena_alloc(arena, sizeof *b);
     *b = (Balance){.plan = plan, .prediction = prediction, .factor = 1, .ncuts = -1};
-    for (int p = 0; p < sched->nphases; p++)
-        for (int s = 0; s < prediction->nstages; s++)
-            b->overlaps |= sched->phase[p].stage[s].warmup > 0;
+    for (int s = 0; s < prediction->nstages; s++)
+        b->overlaps |= sched->ring[s] > 1;
     if (prediction->work > 0)
         b->factor = prediction->most * prediction->nstages / prediction->work;
     const Pipeline *pipeline = &sched->settings->pipeline;

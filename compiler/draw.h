@@ -38,10 +38,10 @@ typedef struct {
     StepKind kind; /* forward or backward */
     SpanKind span;
     int stage, phase;
-    int64_t minibatch;
+    int64_t n; /* microbatch */
     double begin, end;
     int64_t version; /* updates in the weights it reads */
-    int64_t age;     /* backward: updates of the stage since the forward of this minibatch: its staleness */
+    int64_t age;     /* backward: updates of the stage since the forward of this microbatch: its staleness */
 } DrawStep;
 typedef struct {
     DrawStep *step; /* by stage, then by time */
@@ -49,7 +49,7 @@ typedef struct {
     int64_t minibatches; /* in all phases */
     int64_t *shown;      /* per phase */
     double end, busy;    /* of the last step; sum of all durations */
-    double unit_flops;   /* TIME_MACS: FLOPs of a minibatch that take one unit */
+    double unit_flops;   /* TIME_MACS: FLOPs of a microbatch that take one unit */
 } DrawRun;
 /* draw_time.c: every step begins as soon as its stage is free, what it takes is there and what it gives has a slot; an
  * update takes no time. TIME_UNIT: a forward and a backward take one unit each. TIME_MACS: FLOPs over those of half a

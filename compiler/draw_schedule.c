@@ -80,6 +80,8 @@ static const char *phase_text(Arena *arena, const Sched *sched, const DrawRun *r
                 choice->order->name, choice->rule->name, (long long)run->shown[p]);
     if (p + 1 < sched->nphases)
         text_printf(&text, " of %lld", (long long)choice->minibatches);
+    if (sched->pipe->graph->microbatches > 1)
+        text_printf(&text, ", of %lld microbatches each", (long long)sched->pipe->graph->microbatches);
     return text.data;
 }
 
@@ -109,14 +111,20 @@ static int head(const Sched *sched, const DrawRun *run, DrawTime time, Text *out
     return y + 10;
 }
 
+static const char *slice_name(const Drawing *d)
+{
+    return d->sched->pipe->graph->microbatches > 1 ? "microbatch" : "minibatch";
+}
+
 static void legend(const Drawing *d, int y)
 {
-    static const struct {
+    const bool sliced = d->sched->pipe->graph->microbatches > 1;
+    const struct {
         const char *style, *letters, *text;
         int width;
     } entries[] = {
-        {"F steady", "F5", "forward of minibatch 5", 210},
-        {"B steady", "B5", "its backward, then the update", 250},
+        {"F steady", "F5", sliced ? "forward of microbatch 5" : "forward of minibatch 5", 210},
+        {"B steady", "B5", sliced ? "its backward" : "its backward, then the update", 250},
         {"F warmup", "F", "forwards that fill the pipe", 230},
         {"B drain", "B", "backwards that drain it", 0},
     };
@@ -130,7 +138,8 @@ static void legend(const Drawing *d, int y)
     }
     line_of_text(d->out, "note", 16, y += 40, "v: updates in the weights it reads");
     line_of_text(d->out, "note", 276, y,
-                 "age: updates of the stage since the forward of this minibatch, its staleness");
+                 arena_printf(d->out->arena, "age: updates of the stage since the forward of this %s, its staleness",
+                              slice_name(d)));
     if (d->sched->nphases > 1) {
         text_printf(d->out, "<path class=\"switch\" d=\"M20 %dv20\"/>\n", y + 12);
         line_of_text(d->out, "note", 36, y + 27, "here a stage goes on with the next schedule");
@@ -164,8 +173,7 @@ static void box_text(const Drawing *d, const DrawStep *step, double x, double y,
         const char *style, *text;
         double letter, below; /* pixels of a letter in the widest fonts in use; of the line from the top */
     } lines[] = {
-        {"step", arena_printf(arena, "%c%lld", step->kind == STEP_FORWARD ? 'F' : 'B', (long long)step->minibatch), 9,
-         15},
+        {"step", arena_printf(arena, "%c%lld", step->kind == STEP_FORWARD ? 'F' : 'B', (long long)step->n), 9, 15},
         {"small", arena_printf(arena, "v%lld", (long long)step->version), 5.9, 28},
         {"small", arena_printf(arena, "age %lld", (long long)step->age), 5.9, 40},
     };
@@ -198,8 +206,8 @@ static void box(const Drawing *d, const DrawStep *step)
             continue;
         const double x = pixel(d, band, begin) + 1, y = row_top(d, band, step->stage);
         const double width = fmax(0.5, round((pixel(d, band, end) - x - 1) * 100) / 100);
-        text_printf(d->out, "<g><title>stage %d: %s of minibatch %lld reads the weights after %lld updates",
-                    step->stage, step->kind == STEP_FORWARD ? "forward" : "backward", (long long)step->minibatch,
+        text_printf(d->out, "<g><title>stage %d: %s of %s %lld reads the weights after %lld updates", step->stage,
+                    step->kind == STEP_FORWARD ? "forward" : "backward", slice_name(d), (long long)step->n,
                     (long long)step->version);
         if (step->kind == STEP_BACKWARD)
             text_printf(d->out, "; %lld updates since its forward", (long long)step->age);

@@ -10,7 +10,7 @@ typedef struct {
     Step **step;
     int *count, *at;
     double *free;                 /* per stage: when its last step ended */
-    double **forward, **backward; /* per stage and minibatch: when it ended; -1: not yet */
+    double **forward, **backward; /* per stage and microbatch: when it ended; -1: not yet */
     double unit;
 } Simulation;
 
@@ -34,7 +34,7 @@ static bool after(double end, double *begin)
 static bool can_begin(const Simulation *s, int stage, Step step, double *begin)
 {
     const Pipe *pipe = s->sched->pipe;
-    const int64_t m = step.minibatch;
+    const int64_t m = step.n;
     bool known = true;
     *begin = s->free[stage];
     for (int i = 0; i < pipe->nedges; i++) {
@@ -55,16 +55,17 @@ static bool can_begin(const Simulation *s, int stage, Step step, double *begin)
 /* The phases with as few minibatches as the picture shows. */
 static Sched shortened(Arena *arena, const Sched *sched, int minibatches, int64_t *shown)
 {
-    enum { STEADY = 4 }; /* minibatches besides those that fill the pipe and see it filled */
+    const int64_t slices = sched->pipe->graph->microbatches;
+    const int64_t steady = slices > 1 ? 2 : 4; /* minibatches besides those that fill the pipe and see it filled */
     Sched result = *sched;
     result.phase = arena_alloc(arena, sizeof(Phase) * (size_t)sched->nphases);
     for (int p = 0; p < sched->nphases; p++) {
         PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
         *choice = *sched->phase[p].choice;
-        int warmup = 0;
+        int64_t warmup = 0;
         for (int i = 0; i < sched->pipe->nstages; i++)
             warmup = sched->phase[p].stage[i].warmup > warmup ? sched->phase[p].stage[i].warmup : warmup;
-        shown[p] = minibatches ? minibatches : 2 * warmup + STEADY;
+        shown[p] = minibatches ? minibatches : 2 * ((warmup + slices - 1) / slices) + steady;
         if (choice->minibatches > 0 && choice->minibatches < shown[p])
             shown[p] = choice->minibatches;
         choice->minibatches = shown[p];
@@ -77,16 +78,17 @@ static Sched shortened(Arena *arena, const Sched *sched, int minibatches, int64_
 /* The phase of a step, and whether it fills or drains the pipe. */
 static void place_in_phase(const Sched *sched, const int64_t *shown, DrawStep *step)
 {
-    int64_t first = 0; /* minibatch of the phase */
+    const int64_t slices = sched->pipe->graph->microbatches;
+    int64_t first = 0; /* microbatch of the phase */
     int p = 0;
-    while (p + 1 < sched->nphases && step->minibatch >= first + shown[p])
-        first += shown[p++];
-    const int64_t ordinal = step->minibatch - first, warmup = sched->phase[p].stage[step->stage].warmup;
+    while (p + 1 < sched->nphases && step->n >= first + shown[p] * slices)
+        first += shown[p++] * slices;
+    const int64_t ordinal = step->n - first, warmup = sched->phase[p].stage[step->stage].warmup;
     step->phase = p;
     step->span = SPAN_STEADY;
     if (step->kind == STEP_FORWARD && ordinal < warmup)
         step->span = SPAN_WARMUP;
-    if (step->kind == STEP_BACKWARD && ordinal >= shown[p] - warmup)
+    if (step->kind == STEP_BACKWARD && ordinal >= shown[p] * slices - warmup)
         step->span = SPAN_DRAIN;
 }
 
@@ -95,12 +97,12 @@ static void read_weights(const Sched *sched, int64_t updates, int64_t *forward, 
 {
     step->version = updates;
     if (step->kind == STEP_FORWARD) {
-        forward[step->minibatch] = updates;
+        forward[step->n] = updates;
         return;
     }
-    step->age = updates - forward[step->minibatch];
+    step->age = updates - forward[step->n];
     if (sched->phase[step->phase].choice->rule->backward_reads_own)
-        step->version = forward[step->minibatch];
+        step->version = forward[step->n];
 }
 
 static double slowest_turn(const Pipe *pipe)
@@ -121,6 +123,7 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
     const Sched shown = shortened(arena, sched, minibatches, run.shown);
     for (int p = 0; p < sched->nphases; p++)
         run.minibatches += run.shown[p];
+    const int64_t slices = run.minibatches * sched->pipe->graph->microbatches;
 
     const double turn = slowest_turn(sched->pipe);
     Simulation s = {
@@ -140,10 +143,10 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
     int64_t **version = arena_alloc(arena, sizeof *version * nstages);
     for (int i = 0; i < sched->pipe->nstages; i++) {
         s.step[i] = sched_steps(arena, &shown, i, run.minibatches, &s.count[i]);
-        s.forward[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
-        s.backward[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
-        version[i] = arena_alloc(arena, sizeof(int64_t) * (size_t)run.minibatches);
-        for (int64_t m = 0; m < run.minibatches; m++)
+        s.forward[i] = arena_alloc(arena, sizeof(double) * (size_t)slices);
+        s.backward[i] = arena_alloc(arena, sizeof(double) * (size_t)slices);
+        version[i] = arena_alloc(arena, sizeof(int64_t) * (size_t)slices);
+        for (int64_t m = 0; m < slices; m++)
             s.forward[i][m] = s.backward[i][m] = -1;
     }
 
@@ -157,9 +160,9 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
                 updates[i] += next.kind == STEP_UPDATE;
                 if (next.kind != STEP_FORWARD && next.kind != STEP_BACKWARD)
                     continue;
-                DrawStep step = {.kind = next.kind, .stage = i, .minibatch = next.minibatch, .begin = begin};
+                DrawStep step = {.kind = next.kind, .stage = i, .n = next.n, .begin = begin};
                 step.end = s.free[i] = begin + duration(&s, i, step.kind);
-                (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.minibatch] = step.end;
+                (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.n] = step.end;
                 place_in_phase(sched, run.shown, &step);
                 read_weights(sched, updates[i], version[i], &step);
                 *vec_push(arena, &drawn[i]) = step;

@@ -94,6 +94,8 @@ static void static_bytes(Emit *e, Text *out)
     if (has_params(e)) {
         add_size(e, &sizes, "weights", plan->versions);
         add_flat(e, &sizes, "dw", "WEIGHTS");
+        if (plan->sums)
+            add_flat(e, &sizes, "gradient_sum", "WEIGHTS");
         if (plan->states)
             add_size(e, &sizes, "state", plan->states);
         if (plan->ahead)
@@ -183,8 +185,8 @@ void emit_descriptor(Emit *e, Text *out)
     else if (params)
         text_printf(out,
                     "    .param = param, .nparams = PARAMS,\n"
-                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s\n",
-                    plan->states ? " .state = state[0]," : "");
+                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s%s\n",
+                    plan->sums ? " .sum = gradient_sum," : "", plan->states ? " .state = state[0]," : "");
     if (params && plan->ahead)
         text_printf(out, "    .ahead = ahead[0], .aheads = %d,\n", plan->ahead);
     if (cured(e))

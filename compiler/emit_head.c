@@ -98,7 +98,8 @@ static void cost_row(Emit *e, Text *out)
     for (int s = 0; s < e->pipe->nstages; s++)
         all += flops(&e->pipe->stage[s].cost, false) + flops(&e->pipe->stage[s].cost, true);
     const Cost *cost = &e->pipe->stage[e->stage].cost;
-    const double batch = (double)e->graph->batch, mine = flops(cost, false) + flops(cost, true);
+    const double batch = (double)(e->graph->batch * e->graph->microbatches),
+                 mine = flops(cost, false) + flops(cost, true);
     Text text = text_new(e->arena);
     text_printf(&text, "%sFLOP forward, %sFLOP backward a minibatch", human_count(e->arena, batch * flops(cost, false)),
                 human_count(e->arena, batch * flops(cost, true)));
@@ -114,8 +115,9 @@ static void memory_row(Emit *e, Text *out)
     text_printf(&text, "rings %lld B (%d in flight), transient %lld B", (long long)plan->saved_bytes,
                 e->sched->ring[e->stage], (long long)plan->transient_bytes);
     if (plan->weight_floats)
-        text_printf(&text, ", weights %lld x (%d version%s, gradient, %d state%s%s)", (long long)plan->weight_floats,
-                    plan->versions, plan->versions == 1 ? "" : "s", plan->states, plan->states == 1 ? "" : "s",
+        text_printf(&text, ", weights %lld x (%d version%s, gradient%s, %d state%s%s)", (long long)plan->weight_floats,
+                    plan->versions, plan->versions == 1 ? "" : "s", plan->sums ? ", sum" : "", plan->states,
+                    plan->states == 1 ? "" : "s",
                     plan->ahead ? arena_printf(e->arena, ", %d looked ahead", plan->ahead) : "");
     if (plan->running_floats)
         text_printf(&text, ", running statistics %lld", (long long)plan->running_floats);

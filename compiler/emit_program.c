@@ -31,8 +31,8 @@ void emit_header_file(Emit *e, Text *out)
     head(e, out, "what its files share");
     text_printf(out, "#ifndef PN_PROGRAM_%s_H\n#define PN_PROGRAM_%s_H\n\n#include \"pn.h\"\n", guard, guard);
 
-    text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a minibatch of %lld. */\nenum { ",
-                (Int)graph->batch);
+    text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a %s of %lld. */\nenum { ",
+                graph->microbatches > 1 ? "microbatch" : "minibatch", (Int)graph->batch);
     for (int i = 0; i < graph->ninputs; i++)
         text_printf(out, "%s%s", i ? ", " : "", e->input_name[graph->input[i]]);
     text_printf(out, " };\n");
@@ -87,7 +87,8 @@ static void registers(Emit *e, Text *out)
 {
     if (!e->pipe->nedges)
         return;
-    text_printf(out, "\n/* Pipeline registers. number: the minibatch in each slot; -1: empty */\n");
+    text_printf(out, "\n/* Pipeline registers. number: the %s in each slot; -1: empty */\n",
+                e->graph->microbatches > 1 ? "microbatch" : "minibatch");
     for (int i = 0; i < e->pipe->nedges; i++) {
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];
@@ -122,14 +123,13 @@ static void registers(Emit *e, Text *out)
 
 static void order_rows(Text *out, const Phase *phase, int stages)
 {
-    static const char *const step[] = {
-        [STEP_FORWARD] = "PN_STEP_FORWARD", [STEP_BACKWARD] = "PN_STEP_BACKWARD", [STEP_UPDATE] = "PN_STEP_UPDATE"};
+    enum { WIDTH = 64 }; /* letters a line */
     for (int s = 0; s < stages; s++) {
         const StageOrder *order = &phase->stage[s];
-        text_printf(out, "    {.warmup = %d, .body = {", order->warmup);
-        for (int i = 0; i < order->nbody; i++)
-            text_printf(out, "%s%s", i ? ", " : "", step[order->body[i]]);
-        text_printf(out, "}, .nbody = %d}, /* stage %d: staleness %d */\n", order->nbody, s, phase->staleness[s]);
+        text_printf(out, "    {.warmup = %d, .body = ", order->warmup);
+        for (const char *at = order->body; *at; at += strnlen(at, WIDTH))
+            text_printf(out, "%s\"%.*s\"", at > order->body ? "\n        " : "", WIDTH, at);
+        text_printf(out, "}, /* stage %d: staleness %d */\n", s, phase->staleness[s]);
     }
 }
 
@@ -137,7 +137,10 @@ static void schedule_data(Emit *e, Text *out)
 {
     const Sched *sched = e->sched;
     const int stages = e->pipe->nstages;
-    text_printf(out, "\n/* The schedule: per stage, forwards to begin with, then the body again and again */\n");
+    text_printf(out,
+                "\n/* The schedule: per stage, forwards to begin with, then the body again and again:\n"
+                " * F forward and B backward of a %s, U update */\n",
+                e->graph->microbatches > 1 ? "microbatch" : "minibatch");
     for (int i = 0; i < sched->nphases; i++) {
         text_printf(out, "static const pn_order order%d[] = { /* %s */\n", i, sched->phase[i].choice->order->name);
         order_rows(out, &sched->phase[i], stages);
@@ -219,9 +222,12 @@ static void program(Emit *e, Text *out)
                 quoted(e->arena, e->graph->name), quoted(e->arena, e->graph->file),
                 quoted(e->arena, e->plan->target->name));
     text_printf(out,
-                "    .batch = %lld,\n    .input = inputs, .ninputs = PN_COUNT(inputs),\n"
+                "    .batch = %lld,%s\n    .input = inputs, .ninputs = PN_COUNT(inputs),\n"
                 "    .stage = stages, .nstages = PN_COUNT(stages),\n",
-                (Int)e->graph->batch);
+                (Int)(e->graph->batch * e->graph->microbatches),
+                e->graph->microbatches > 1
+                    ? arena_printf(e->arena, " .microbatches = %lld,", (Int)e->graph->microbatches)
+                    : "");
     if (e->pipe->nedges)
         text_printf(out, "    .reg = registers, .nregisters = PN_COUNT(registers),\n");
     if (e->device)

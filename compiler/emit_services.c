@@ -75,6 +75,11 @@ const char *gradient_ref(Emit *e, NodeId id)
     return value->gradient_name;
 }
 
+const char *slices_name(const Emit *e)
+{
+    return e->graph->microbatches > 1 ? "microbatches" : "minibatches";
+}
+
 const char *values_text(Emit *e, NodeId id)
 {
     const Shape *shape = &e->graph->node[id].shape;

@@ -82,10 +82,12 @@ static void saved_arrays(Emit *e, Text *out)
         return;
     for (int i = 0; i < lines.count; i++)
         width = (int)strlen(lines.at[i].code) > width ? (int)strlen(lines.at[i].code) : width;
-    text_printf(out, e->device
-                         ? "\n/* On the device: addresses of slots that the backward reads back; `place` sets them */\n"
-                         : "\n/* Saved for the backward: [minibatches in flight][floats, with room for the layouts "
-                           "of the target] */\n");
+    if (e->device)
+        text_printf(out, "\n/* On the device: addresses of slots that the backward reads back; `place` sets them */\n");
+    else
+        text_printf(out,
+                    "\n/* Saved for the backward: [%s in flight][floats, with room for the layouts of the target] */\n",
+                    slices_name(e));
     for (int i = 0; i < lines.count; i++)
         text_printf(out, "%-*s /* %s */\n", width, lines.at[i].code, lines.at[i].comment);
 }
@@ -207,6 +209,9 @@ static void weight_arrays(Emit *e, Text *out)
                     "static PN_BUFFER float weights[%d][WEIGHTS]; /* [version] */\n"
                     "static PN_BUFFER float dw[WEIGHTS];         /* their gradient */\n",
                     plan->versions);
+    if (plan->sums)
+        text_printf(out,
+                    "static PN_BUFFER float gradient_sum[WEIGHTS]; /* of the gradients of a minibatch's slices */\n");
     if (plan->states && e->device)
         text_printf(out, "static float (*state)[WEIGHTS];   /* of the optimiser: %d */\n", plan->states);
     else if (plan->states)

@@ -82,6 +82,7 @@ void stage_view(Emit *e, int stage);
 const char *value_ref(Emit *e, NodeId value);    /* as emit_in and emit_out */
 const char *gradient_ref(Emit *e, NodeId value); /* where the gradient of a value is summed */
 const char *values_text(Emit *e, NodeId value);  /* "f32[100,6,14,14]" */
+const char *slices_name(const Emit *e);          /* "minibatches", or "microbatches" where they are sliced */
 /* A line with a comment that is not a place in the source. */
 void emit_commented(Emit *e, const char *comment, const char *format, ...) PRINTF_LIKE(3, 4);
 bool code_mentions(const char *code, const char *word); /* the identifier occurs in a line of code */

@@ -9,6 +9,7 @@
 static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
+    "gradient_sum",
 };
 /* clang-format on */
 

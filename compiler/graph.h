@@ -84,8 +84,9 @@ typedef struct {
 
 typedef struct {
     Name name;
-    const char *file; /* base name of the source, for comments */
-    int64_t batch;
+    const char *file;     /* base name of the source, for comments */
+    int64_t batch;        /* samples of a microbatch, which leads every buffer */
+    int64_t microbatches; /* of a minibatch, which an update sees; mostly 1 */
     Node *node;
     int nnodes;
     Param *param;

@@ -54,6 +54,8 @@ void graph_check(const Graph *graph)
 {
     if (graph->batch < 1)
         ICE("graph: batch %lld", (long long)graph->batch);
+    if (graph->microbatches < 1)
+        ICE("graph: %lld microbatches", (long long)graph->microbatches);
     for (NodeId id = 0; id < graph->nnodes; id++)
         check_node(graph, id);
     check_unique(graph);

@@ -121,7 +121,8 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
     l->graph->name = l->network->name;
     lower_params_of_file(l);
     lower_settings(l);
-    l->graph->batch = settings->train.batch;
+    l->graph->microbatches = settings->pipeline.microbatches;
+    l->graph->batch = settings->train.batch / settings->pipeline.microbatches;
     lower_network(l);
     if (l->loss < 0 || diag_errors(diags))
         return NULL;

@@ -177,7 +177,7 @@ bool lower_bytes(Lower *l, const Expr *expr, const char *what, int64_t *bytes);
 void lower_settings(Lower *l);
 void lower_data_check(Lower *l); /* inputs of the network against the data source */
 /* settings_pipeline.c, settings_machine.c */
-void lower_schedule(Lower *l, const Expr *expr, Pipeline *out);
+void lower_schedule(Lower *l, const Expr *expr, int64_t batch, Span batch_span, Pipeline *out);
 /* settings_cure.c */
 void lower_cure(Lower *l, const Expr *expr, CureChoice *out);
 void lower_cure_check(Lower *l); /* against the optimiser and the phases */

@@ -5,17 +5,25 @@
 
 #include "base.h"
 
+/* Forward and backward are steps of a microbatch (a minibatch is one or several), an update is one of a minibatch. */
 typedef enum { STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE, STEP_TEST } StepKind;
-enum { MAX_BODY = 8 };
+enum { STEP_KINDS = STEP_TEST + 1 };
+enum { MAX_MICROBATCHES = 256, MAX_BODY = 4 * MAX_MICROBATCHES };
 typedef struct {
-    int warmup;
-    StepKind body[MAX_BODY];
-    int nbody;
+    int warmup;              /* forwards before the body */
+    char body[MAX_BODY + 1]; /* letters: "FBU", "FFFFBBBBU" */
 } StageOrder;
+char step_letter(StepKind kind); /* F B U T */
+StepKind step_kind(char letter);
+void order_add(StageOrder *order, int times, const char *letters); /* to the body */
 
+typedef struct {
+    int stage, nstages, microbatches; /* microbatches: of a minibatch; 1: it is not sliced */
+} OrderPlace;
 typedef struct OrderDef {
-    const char *name, *doc, *source; /* source: paper and section */
-    void (*order)(int stage, int nstages, StageOrder *out);
+    const char *name, *doc, *source;               /* source: paper and section */
+    bool slices;                                   /* needs microbatches: with one it is `sequential` */
+    void (*order)(OrderPlace at, StageOrder *out); /* out is empty; each body updates once, behind all backwards */
 } OrderDef;
 typedef struct RuleDef {
     const char *name, *doc, *source;

@@ -40,6 +40,7 @@ static Problem *problem(Placing *p, int nstages)
     made->ring = arena_alloc(a, n * sizeof *made->ring);
     made->copies = arena_alloc(a, n * sizeof *made->copies);
     made->memory = arena_alloc(a, n * sizeof *made->memory);
+    const int64_t microbatches = p->graph->microbatches;
     Arena *scratch = arena_new();
     bool stale = false;
     int first_delay[COUNT(pipeline->phase)] = {0};
@@ -51,10 +52,10 @@ static Problem *problem(Placing *p, int nstages)
         int versions = 1, ahead = 0;
         made->ring[s] = 1;
         for (int i = 0; i < pipeline->nphases; i++) {
-            StageOrder order;
+            StageOrder order = {0};
             int staleness, in_flight;
-            pipeline->phase[i].order->order(s, nstages, &order);
-            order_measure(scratch, &order, &staleness, &in_flight);
+            pipeline->phase[i].order->order((OrderPlace){s, nstages, (int)microbatches}, &order);
+            order_measure(scratch, &order, microbatches, &staleness, &in_flight);
             const int copies = pipeline->phase[i].rule->versions(staleness);
             made->ring[s] = in_flight > made->ring[s] ? in_flight : made->ring[s];
             versions = copies > versions ? copies : versions;
@@ -63,7 +64,7 @@ static Problem *problem(Placing *p, int nstages)
             ahead = cure_ahead_copies(&cure) > ahead ? cure_ahead_copies(&cure) : ahead;
             stale |= i == 0 && staleness > 0;
         }
-        made->copies[s] = 4 * (versions + ahead + 1 + p->model->states);
+        made->copies[s] = 4 * (versions + ahead + 1 + (microbatches > 1) + p->model->states);
         const int64_t device = nstages <= hardware->workers ? hardware->device[kind].memory : 0;
         made->memory[s] = p->wishes.memory > 0 ? p->wishes.memory : -1;
         if (device > 0 && (made->memory[s] < 0 || device < made->memory[s]))

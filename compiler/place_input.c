@@ -150,6 +150,13 @@ static int64_t to_units(const Placing *p, double seconds)
     return (int64_t)llround(seconds * p->scale);
 }
 
+/* Of a minibatch; times are those of a microbatch. */
+static double minibatch_time(const Placing *p, const NodeTime *time)
+{
+    const double all = node_time_sum(time);
+    return all + (double)(p->graph->microbatches - 1) * (all - time->update);
+}
+
 static void add_work(Placing *p)
 {
     const Hardware *hardware = p->model->hardware;
@@ -160,7 +167,7 @@ static void add_work(Placing *p)
         double sum = 0;
         time[k] = cost_times(p->arena, p->model, p->graph, p->backward, k);
         for (NodeId i = 0; i < p->graph->nnodes; i++)
-            sum += node_time_sum(&time[k][i]);
+            sum += minibatch_time(p, &time[k][i]);
         most = sum > most ? sum : most;
     }
     p->scale = most < 1e5 ? 1e12 : 1e17 / most; /* picoseconds, unless they would not fit */
@@ -171,7 +178,7 @@ static void add_work(Placing *p)
         for (int b = 1; b <= p->n; b++) {
             sum[b] = sum[b - 1];
             for (; i < p->at[b]; i++)
-                sum[b] += to_units(p, node_time_sum(&time[k][i]));
+                sum[b] += to_units(p, minibatch_time(p, &time[k][i]));
         }
     }
 }

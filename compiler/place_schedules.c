@@ -27,6 +27,8 @@ Outcome outcome_of_preset(const Graph *written, const Settings *settings, const 
                           const PresetDef *preset)
 {
     const Settings with = with_preset(settings, preset);
+    if (with.pipeline.phase[0].order->slices && written->microbatches == 1)
+        return (Outcome){0};
     return outcome(written, written->cut, written->ncuts, &with, model);
 }
 
@@ -34,13 +36,21 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
 {
     static const char lines[] = "%-20s %9s %8s %7s %7s %6s %9s %9s %9s\n";
     Arena *arena = out->arena;
-    text_printf(out, "%s, %d stage%s, machine %s, times %s\n\n", written->name, written->ncuts + 1,
+    bool unsliced = false;
+    text_printf(out, "%s, %d stage%s, machine %s, times %s", written->name, written->ncuts + 1,
                 written->ncuts ? "s" : "", model->hardware->name, model->profile ? "profiled" : "analytic");
+    if (written->microbatches > 1)
+        text_printf(out, ", %lld microbatches of %lld", (long long)written->microbatches, (long long)written->batch);
+    text_printf(out, "\n\n");
     text_printf(out, lines, "schedule", "step", "speed-up", "bubble", "stale", "by", "a stage", "all", "traffic");
     for (int i = 0; i < preset_count; i++) {
         const Outcome o = outcome_of_preset(written, settings, model, &preset_table[i]);
         if (!o.legal) {
-            text_printf(out, "%-20s not possible here\n", preset_table[i].name);
+            const bool slices =
+                written->microbatches == 1 && with_preset(settings, &preset_table[i]).pipeline.phase[0].order->slices;
+            text_printf(out, "%-20s %s\n", preset_table[i].name,
+                        slices ? "needs microbatches (*)" : "not possible here");
+            unsliced |= slices;
             continue;
         }
         text_printf(out, lines, preset_table[i].name, human_seconds(arena, o.step),
@@ -52,6 +62,8 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
     text_printf(out, "\nstep: of a minibatch, in the steady state.  bubble: mean share of time that workers wait\n");
     text_printf(out,
                 "stale, by: share of the weights, by up to so many updates.  traffic: a minibatch, there and back\n");
+    if (unsliced)
+        text_printf(out, "(*): --set 'pipeline.schedule=gpipe(microbatches = 8)' shows all schedules with 8 of them\n");
 }
 
 void report_schedules_json(const Graph *written, const Settings *settings, const CostModel *model, Text *out)

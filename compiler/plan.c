@@ -235,14 +235,14 @@ static void plan_registers(Planner *p)
         StagePlan *from = &p->plan->stage[edge->from];
         const int slots = reg->forward_slots + reg->gradient_slots + reg->test_slots;
         from->register_bytes = add_sizes(p, from->register_bytes, times(p, reg->slot_bytes, slots));
-        p->plan->traffic_bytes =
-            add_sizes(p, p->plan->traffic_bytes, times(p, reg->slot_bytes, edge->gradient ? 2 : 1));
+        p->plan->traffic_bytes = add_sizes(
+            p, p->plan->traffic_bytes, times(p, reg->slot_bytes, (edge->gradient ? 2 : 1) * p->graph->microbatches));
     }
 }
 
 int weight_copies(const StagePlan *stage)
 {
-    return stage->versions + stage->ahead + 1 + stage->states;
+    return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
 }
 
 static void add_up(Planner *p, int s, int states)
@@ -250,6 +250,7 @@ static void add_up(Planner *p, int s, int states)
     StagePlan *stage = &p->plan->stage[s];
     stage->versions = p->plan->sched->versions[s];
     stage->states = states;
+    stage->sums = p->graph->microbatches > 1 && stage->weight_floats > 0;
     for (int i = 0; i < p->plan->sched->nphases; i++) {
         const int ahead = cure_ahead_copies(&p->plan->sched->phase[i].cure[s]);
         stage->ahead = ahead > stage->ahead ? ahead : stage->ahead;
@@ -296,9 +297,9 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
                 first++;
             diag_error(diags, P0504, graph->node[first].span,
                        "the memory of stage %d, which begins here, exceeds 2^56 bytes", s);
-            diag_hint(diags,
-                      "the batch is %lld, and the stage keeps what its backward reads for %d minibatches in flight",
-                      (long long)graph->batch, sched->ring[s]);
+            diag_hint(diags, "the batch is %lld, and the stage keeps what its backward reads for %d %s in flight",
+                      (long long)graph->batch, sched->ring[s],
+                      graph->microbatches > 1 ? "microbatches" : "minibatches");
             return NULL;
         }
     }

@@ -43,6 +43,7 @@ typedef struct {
     int64_t weight_floats;  /* room of one version of all weights */
     int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
     int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
+    int sums;               /* 1: the gradients of microbatches are summed in a further array of that size */
     int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h) */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
     int64_t static_bytes;   /* saved + transient + weight_floats * 4 * weight_copies + running_floats * 4 +

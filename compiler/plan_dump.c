@@ -111,7 +111,7 @@ void plan_check(const Plan *plan)
         if (reg->slot_bytes < pipe->edge[e].bytes || reg->slot_bytes % 64)
             ICE("plan: register %d has slots of %lld bytes", e, (Int)reg->slot_bytes);
         given[pipe->edge[e].from] += reg->slot_bytes * (reg->forward_slots + reg->gradient_slots + reg->test_slots);
-        traffic += reg->slot_bytes * (pipe->edge[e].gradient ? 2 : 1);
+        traffic += reg->slot_bytes * (pipe->edge[e].gradient ? 2 : 1) * pipe->graph->microbatches;
     }
     for (int s = 0; s < pipe->nstages; s++) {
         const StagePlan *stage = &plan->stage[s];
@@ -185,9 +185,9 @@ static void dump_params(const Plan *plan, int s, bool running, Text *out)
 static void dump_weights(const Plan *plan, int s, Text *out)
 {
     const StagePlan *stage = &plan->stage[s];
-    text_printf(out, "  weights: %lld floats x (%d version%s + gradient + %d optimiser state%s",
-                (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s", stage->states,
-                stage->states == 1 ? "" : "s");
+    text_printf(out, "  weights: %lld floats x (%d version%s + gradient%s + %d optimiser state%s",
+                (Int)stage->weight_floats, stage->versions, stage->versions == 1 ? "" : "s",
+                stage->sums ? " + sum of gradients" : "", stage->states, stage->states == 1 ? "" : "s");
     if (stage->ahead)
         text_printf(out, " + %d looked ahead", stage->ahead);
     text_printf(out, ")\n");

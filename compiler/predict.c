@@ -9,7 +9,7 @@
 typedef struct {
     const Step *step;
     int count, at;
-    double *forward_end, *backward_end, *update_end; /* per minibatch; NAN: not yet */
+    double *forward_end, *backward_end, *update_end; /* per microbatch, per minibatch; NAN: not yet */
     double *begin, *end;                             /* per step; NULL: not wanted */
 } Track;
 
@@ -50,25 +50,27 @@ static void add_transfers(Prediction *p, const Pipe *pipe)
             there += bytes;
             back += edge->gradient ? bytes : 0;
         }
-        p->stage[s].give = cost_transfer(&link, there);
-        p->stage[s].back = back ? cost_transfer(&link, back) : 0;
+        const double times = (double)pipe->graph->microbatches;
+        p->stage[s].give = times * cost_transfer(&link, there);
+        p->stage[s].back = back ? times * cost_transfer(&link, back) : 0;
     }
 }
 
 static void add_work(Arena *arena, Prediction *p, const Pipe *pipe)
 {
     const Hardware *hardware = p->model->hardware;
+    const double times = (double)pipe->graph->microbatches;
     p->one_worker = INFINITY;
     for (int kind = 0; kind < hardware->ndevices; kind++) {
-        const NodeTime *time = cost_times(arena, p->model, pipe->graph, pipe->backward, kind);
+        const NodeTime *time = cost_times(arena, p->model, pipe->graph, pipe->backward, kind); /* of a microbatch */
         double alone = 0;
         for (int s = 0; s < pipe->nstages; s++)
             for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++) {
-                alone += node_time_sum(&time[i]);
+                alone += node_time_sum(&time[i]) + (times - 1) * (node_time_sum(&time[i]) - time[i].update);
                 if (p->stage[s].kind != kind)
                     continue;
-                p->stage[s].forward += time[i].forward;
-                p->stage[s].backward += time[i].backward_data + time[i].backward_weights;
+                p->stage[s].forward += times * time[i].forward;
+                p->stage[s].backward += times * (time[i].backward_data + time[i].backward_weights);
                 p->stage[s].update += time[i].update;
                 p->timed += pipe->graph->node[i].op != NULL;
                 p->measured += time[i].measured;
@@ -114,7 +116,7 @@ static double ready(const Run *run, int s)
     if (t->at == t->count)
         return NAN;
     const Step step = t->step[t->at];
-    const int64_t m = step.minibatch;
+    const int64_t m = step.n;
     double when = 0;
     if (step.kind == STEP_UPDATE)
         return when;
@@ -160,15 +162,16 @@ static void take(Run *run, int s, double when)
     const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
     const bool gives = s + 1 < run->p->nstages;
     double *worker = &run->worker_free[time->worker];
-    double seconds = forward ? time->forward : backward ? time->backward : time->update;
+    const double slice = (double)run->sched->pipe->graph->microbatches;
+    double seconds = forward ? time->forward / slice : backward ? time->backward / slice : time->update;
     if (forward && gives && !run->link[s].overlap)
-        seconds += time->give;
+        seconds += time->give / slice;
     if (forward && s > 0 && !run->link[s - 1].overlap)
-        seconds += run->p->stage[s - 1].give;
+        seconds += run->p->stage[s - 1].give / slice;
     if (backward && s > 0 && !run->link[s - 1].overlap)
-        seconds += run->p->stage[s - 1].back;
+        seconds += run->p->stage[s - 1].back / slice;
     if (backward && gives && !run->link[s].overlap)
-        seconds += time->back;
+        seconds += time->back / slice;
     const double begin = *worker > when ? *worker : when, end = begin + seconds;
     *worker = end;
     if (t->begin) {
@@ -176,12 +179,12 @@ static void take(Run *run, int s, double when)
         t->end[t->at - 1] = end;
     }
     if (forward)
-        t->forward_end[step.minibatch] = gives && run->link[s].overlap ? carry(run, s, end, time->give) : end;
+        t->forward_end[step.n] = gives && run->link[s].overlap ? carry(run, s, end, time->give / slice) : end;
     else if (backward)
-        t->backward_end[step.minibatch] =
-            s > 0 && run->link[s - 1].overlap ? carry(run, s - 1, end, run->p->stage[s - 1].back) : end;
+        t->backward_end[step.n] =
+            s > 0 && run->link[s - 1].overlap ? carry(run, s - 1, end, run->p->stage[s - 1].back / slice) : end;
     else
-        t->update_end[step.minibatch] = end;
+        t->update_end[step.n] = end;
 }
 
 /* Runs all steps; the times of the updates of each stage are what is wanted. */
@@ -223,10 +226,13 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
     Sched phase = *sched;
     phase.nphases = 1;
     const int n = sched->pipe->nstages;
-    int warmup = 0;
+    const int64_t slices = sched->pipe->graph->microbatches;
+    int64_t warmup = 0;
     for (int s = 0; s < n; s++)
         warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
-    const int64_t minibatches = 3 * (int64_t)warmup + 3 * n + 64 + more;
+    warmup = (warmup + slices - 1) / slices;
+    const int64_t fill = (n + slices - 1) / slices, steady = slices < 4 ? 64 / slices : 16;
+    const int64_t minibatches = 3 * warmup + 3 * fill + steady + more;
     const size_t stages = (size_t)n;
     Run run = {
         .sched = sched,
@@ -243,21 +249,21 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
     for (int s = 0; s < n; s++) {
         Track *t = &run.track[s];
         t->step = sched_steps(arena, &phase, s, minibatches, &t->count);
-        t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
-        t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
+        t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
         t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
         if (wanted) {
             t->begin = arena_alloc(arena, sizeof(double) * (size_t)t->count);
             t->end = arena_alloc(arena, sizeof(double) * (size_t)t->count);
         }
-        for (int64_t m = 0; m < minibatches; m++)
+        for (int64_t m = 0; m < minibatches * slices; m++)
             t->forward_end[m] = t->backward_end[m] = NAN;
         run.link[s] = hardware_link(p->model->hardware, s);
     }
     if (!run_steps(&run))
         ICE("predict: a proved schedule does not run");
-    *from = warmup + n + 8;
-    *to = minibatches - 1 - 2 * warmup - n;
+    *from = warmup + fill + 8;
+    *to = minibatches - 1 - 2 * warmup - fill;
     return run;
 }
 
@@ -285,7 +291,7 @@ TimedWindow predict_window(Arena *arena, const Sched *sched, const Prediction *p
         for (int i = 0; i < t->count; i++)
             if (t->begin[i] < last && t->end[i] > zero)
                 *vec_push(arena, &list) =
-                    (TimedStep){t->step[i].kind, s, t->step[i].minibatch, t->begin[i] - zero, t->end[i] - zero};
+                    (TimedStep){t->step[i].kind, s, t->step[i].n, t->begin[i] - zero, t->end[i] - zero};
     }
     arena_free(scratch);
     return (TimedWindow){list.at, list.count, last - zero};

@@ -21,7 +21,7 @@ typedef struct {
     int nqueues;
     int at; /* next step */
     int64_t forwards, backwards, updates, tests;
-    int64_t *version; /* per minibatch: updates at its forward */
+    int64_t *version; /* per microbatch: updates at its forward */
     bool waiting;     /* stands in the list of stages to look at */
 } Worker;
 
@@ -30,7 +30,7 @@ typedef struct {
     const Sched *sched;
     const Step *const *step;
     const int *count;
-    int64_t minibatches, test_after;
+    int64_t minibatches, microbatches, test_after; /* microbatches: of a minibatch */
     int nstages;
     Worker *worker;
     const char *wrong;
@@ -78,7 +78,7 @@ static Wait wait_of(const Proof *p, int stage, Step step)
 {
     const Sched *sched = p->sched;
     Worker *w = &p->worker[stage], *before = stage > 0 ? w - 1 : NULL;
-    const int64_t m = step.minibatch;
+    const int64_t m = step.n;
     if (step.kind == STEP_UPDATE)
         return (Wait){0};
     for (int i = 0; before && i < before->nqueues; i++) {
@@ -103,21 +103,22 @@ static Wait wait_of(const Proof *p, int stage, Step step)
 /* What is wrong with a step whatever the other stages do; NULL: nothing. */
 static const char *step_error(const Proof *p, int stage, Step step)
 {
-    static const char *const kinds[] = {"forward", "backward", "update", "test"};
+    static const char *const kinds[STEP_KINDS] = {"forward", "backward", "update", "test"};
     const Sched *sched = p->sched;
     const Worker *w = &p->worker[stage];
-    const int64_t done[] = {w->forwards, w->backwards, w->updates, w->tests}, m = step.minibatch;
+    const int64_t done[STEP_KINDS] = {w->forwards, w->backwards, w->updates, w->tests}, m = step.n;
+    const int64_t count = p->minibatches * (step.kind == STEP_UPDATE ? 1 : p->microbatches);
     if (m != done[step.kind])
         return arena_printf(p->arena, "stage %d does the %s of minibatch %lld where that of %lld is next", stage,
                             kinds[step.kind], (long long)m, (long long)done[step.kind]);
-    if (m >= p->minibatches && step.kind != STEP_TEST)
+    if (m >= count && step.kind != STEP_TEST)
         return arena_printf(p->arena, "stage %d goes on to minibatch %lld of %lld", stage, (long long)m,
-                            (long long)p->minibatches);
+                            (long long)count);
     if (step.kind == STEP_BACKWARD && m >= w->forwards)
         return arena_printf(p->arena, "stage %d goes back on minibatch %lld before its forward", stage, (long long)m);
-    if (step.kind == STEP_UPDATE && m >= w->backwards)
+    if (step.kind == STEP_UPDATE && (m + 1) * p->microbatches > w->backwards)
         return arena_printf(p->arena, "stage %d updates with minibatch %lld before its backward", stage, (long long)m);
-    if (step.kind == STEP_BACKWARD && m > w->updates)
+    if (step.kind == STEP_BACKWARD && m / p->microbatches > w->updates)
         return arena_printf(p->arena,
                             "stage %d overwrites the weight gradients of minibatch %lld with those of %lld before its "
                             "update",
@@ -139,7 +140,7 @@ static const char *step_error(const Proof *p, int stage, Step step)
     if (step.kind == STEP_BACKWARD && w->updates - w->version[m] >= sched->versions[stage]) {
         int64_t end = 0; /* of the phase of minibatch m */
         int phase = 0;
-        while (phase + 1 < sched->nphases && (end += sched->phase[phase].choice->minibatches) <= m)
+        while (phase + 1 < sched->nphases && (end += sched->phase[phase].choice->minibatches * p->microbatches) <= m)
             phase++;
         if (sched->phase[phase].choice->rule->backward_reads_own)
             return arena_printf(p->arena,
@@ -255,9 +256,9 @@ static const char *deadlock(const Proof *p)
         }
         text_printf(&text, "%sstage %d waits for ", named == 1 ? "deadlock: " : "; ", s);
         if (wait.what == WAIT_VALUE)
-            text_printf(&text, "minibatch %lld of %s%s", (long long)step.minibatch, what, value_name(p, wait.queue));
+            text_printf(&text, "minibatch %lld of %s%s", (long long)step.n, what, value_name(p, wait.queue));
         else
-            text_printf(&text, "room for minibatch %lld of %s%s to stage %d", (long long)step.minibatch, what,
+            text_printf(&text, "room for minibatch %lld of %s%s to stage %d", (long long)step.n, what,
                         value_name(p, wait.queue), edge->from == s ? s + 1 : s - 1);
     }
     return named ? text.data : NULL;
@@ -267,10 +268,11 @@ static const char *unfinished(const Proof *p)
 {
     for (int s = 0; s < p->nstages; s++) {
         const Worker *w = &p->worker[s];
-        const char *kind = w->forwards < p->minibatches    ? "forward"
-                           : w->backwards < p->minibatches ? "backward"
-                           : w->updates < p->minibatches   ? "update"
-                                                           : NULL;
+        const int64_t slices = p->minibatches * p->microbatches;
+        const char *kind = w->forwards < slices          ? "forward"
+                           : w->backwards < slices       ? "backward"
+                           : w->updates < p->minibatches ? "update"
+                                                         : NULL;
         if (kind)
             return arena_printf(p->arena, "stage %d ends without the %s of minibatch %lld", s, kind,
                                 (long long)(kind[0] == 'f'   ? w->forwards
@@ -289,12 +291,13 @@ const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *cons
         .step = step,
         .count = count,
         .minibatches = minibatches,
+        .microbatches = sched->pipe->graph->microbatches,
         .test_after = test_after,
         .nstages = sched->pipe->nstages,
         .worker = arena_alloc(arena, sizeof(Worker) * (size_t)sched->pipe->nstages),
     };
     for (int s = 0; s < p.nstages; s++)
-        p.worker[s].version = arena_alloc(arena, sizeof(int64_t) * (size_t)(minibatches + 1));
+        p.worker[s].version = arena_alloc(arena, sizeof(int64_t) * (size_t)(minibatches * p.microbatches + 1));
     make_queues(&p);
     run(&p);
     if (!p.wrong)
@@ -324,7 +327,9 @@ const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, i
 /* A copy whose phases are just long enough to fill, run steadily and drain; *minibatches: of all of them. */
 static Sched *shortened(Arena *arena, const Sched *sched, int64_t *minibatches)
 {
-    int ring = 1;
+    enum { STEADY = 8 };
+    const int64_t microbatches = sched->pipe->graph->microbatches;
+    int64_t ring = 1;
     for (int s = 0; s < sched->pipe->nstages; s++)
         ring = sched->ring[s] > ring ? sched->ring[s] : ring;
     Sched *copy = arena_alloc(arena, sizeof *copy);
@@ -334,8 +339,9 @@ static Sched *shortened(Arena *arena, const Sched *sched, int64_t *minibatches)
     for (int p = 0; p < sched->nphases; p++) {
         PhaseChoice *choice = arena_alloc(arena, sizeof *choice);
         *choice = *sched->phase[p].choice;
-        if (choice->minibatches == 0 || choice->minibatches > ring + MAX_BODY)
-            choice->minibatches = ring + MAX_BODY;
+        const int64_t enough = (ring + microbatches - 1) / microbatches + (microbatches > 1 ? STEADY / 2 : STEADY);
+        if (choice->minibatches == 0 || choice->minibatches > enough)
+            choice->minibatches = enough;
         *minibatches += choice->minibatches;
         copy->phase[p] = sched->phase[p];
         copy->phase[p].choice = choice;
@@ -351,7 +357,7 @@ const char *sched_prove_all(Arena *arena, const Sched *sched)
     Arena *scratch = arena_new();
     int64_t n;
     const Sched *brief = shortened(scratch, sched, &n);
-    const int64_t affordable = STEP_BUDGET / (3 * n * sched->pipe->nstages);
+    const int64_t affordable = STEP_BUDGET / (3 * n * sched->pipe->graph->microbatches * sched->pipe->nstages);
     const int64_t every = affordable >= n ? 1 : n / (affordable + 2) + 1;
     VEC(int64_t) after = {0};
     *vec_push(scratch, &after) = 0;

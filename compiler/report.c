@@ -189,7 +189,9 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
     text_printf(out, "%s on %s: %d stage%s", graph->name, plan->target->name, nstages, nstages == 1 ? "" : "s");
     if (nstages > 1)
         text_printf(out, " (%d as the paper counts)", 2 * nstages);
-    text_printf(out, ", batch %lld", (Int)graph->batch);
+    text_printf(out, ", batch %lld", (Int)(graph->batch * graph->microbatches));
+    if (graph->microbatches > 1)
+        text_printf(out, " in %lld microbatches", (Int)graph->microbatches);
     if (sched->settings->pipeline.threads > 1)
         text_printf(out, ", %lld threads a stage", (Int)sched->settings->pipeline.threads);
     text_printf(out, "\n\n");
@@ -208,5 +210,5 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
     phases(sched, out);
     report_cure(sched, out);
     balance_lines(balance, written, out);
-    verdict(balance, graph->batch, out);
+    verdict(balance, graph->batch * graph->microbatches, out);
 }

@@ -137,9 +137,9 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
     const Plan *plan = balance->plan;
     const Sched *sched = plan->sched;
     const Pipe *pipe = sched->pipe;
-    json_t *top =
-        json_made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target", plan->target->name,
-                            "schedule", schedule_text(out->arena, sched), "batch", (Int)pipe->graph->batch));
+    json_t *top = json_made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target",
+                                      plan->target->name, "schedule", schedule_text(out->arena, sched), "batch",
+                                      (Int)(pipe->graph->batch * pipe->graph->microbatches)));
     json_t *stages = json_made(json_array());
     int64_t params = 0, macs = 0;
     for (int s = 0; s < pipe->nstages; s++) {

@@ -5,24 +5,29 @@
  *   the reader lets go after its forward    ahead(s) - ahead(s+1), at least 1: what s gives before s+1 first goes back
  *   the reader's backward reads the slot    at least also ahead(s+1) + 1, and ahead(s)
  *   the giver's backward reads the slot     at least also ring(s)
+ *   the pipe empties for each update        one more, two at least: else a stage waits for its reader while the pipe fills
  * They are an assertion that prove.c then tests. */
 #include "sched.h"
 
-/* The steps of minibatches [first, first + n) under one order. */
-static void phase_steps(Arena *arena, const StageOrder *order, int64_t first, int64_t n, Step **step, int *count,
-                        int *room)
+#include <string.h>
+
+/* The steps of minibatches [first, first + n) of M microbatches under one order. */
+static void phase_steps(Arena *arena, const StageOrder *order, int64_t first, int64_t n, int64_t microbatches,
+                        Step **step, int *count, int *room)
 {
-    int64_t done[STEP_TEST] = {0}; /* per kind, within the phase */
+    int64_t done[STEP_KINDS] = {0}; /* within the phase */
+    const int nbody = (int)strlen(order->body);
     for (int64_t turn = 0;; turn++) {
         /* The first turn is the warm-up. */
-        const int steps = turn == 0 ? order->warmup : order->nbody;
+        const int steps = turn == 0 ? order->warmup : nbody;
         bool moved = turn == 0;
         for (int i = 0; i < steps; i++) {
-            const StepKind kind = turn == 0 ? STEP_FORWARD : order->body[i];
-            if (kind >= STEP_TEST || done[kind] == n)
+            const StepKind kind = turn == 0 ? STEP_FORWARD : step_kind(order->body[i]);
+            const int64_t each = kind == STEP_UPDATE ? 1 : microbatches;
+            if (kind >= STEP_TEST || done[kind] == n * each)
                 continue;
             *step = arena_grow(arena, *step, sizeof **step, *count, room);
-            (*step)[(*count)++] = (Step){kind, first + done[kind]++};
+            (*step)[(*count)++] = (Step){kind, first * each + done[kind]++};
             moved = true;
         }
         if (!moved)
@@ -39,23 +44,24 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
     for (int p = 0; p < sched->nphases; p++) {
         const int64_t left = minibatches - first, wanted = sched->phase[p].choice->minibatches;
         const int64_t n = wanted == 0 || wanted > left || p + 1 == sched->nphases ? left : wanted;
-        phase_steps(arena, &sched->phase[p].stage[stage], first, n, &step, count, &room);
+        phase_steps(arena, &sched->phase[p].stage[stage], first, n, sched->pipe->graph->microbatches, &step, count,
+                    &room);
         first += n;
     }
     return step;
 }
 
 /* By running its steps alone. */
-void order_measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight)
+void order_measure(Arena *arena, const StageOrder *order, int64_t microbatches, int *staleness, int *in_flight)
 {
-    const int64_t n = 2 * (int64_t)order->warmup + 2 * MAX_BODY;
+    const int64_t n = 2 * ((int64_t)order->warmup / microbatches) + 16;
     Step *step = NULL;
     int count = 0, room = 0;
-    phase_steps(arena, order, 0, n, &step, &count, &room);
-    int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)n);
+    phase_steps(arena, order, 0, n, microbatches, &step, &count, &room);
+    int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)(n * microbatches));
     int64_t updates = 0, forwards = 0, backwards = 0, most_stale = 0, most = 1;
     for (int i = 0; i < count; i++) {
-        const int64_t m = step[i].minibatch;
+        const int64_t m = step[i].n;
         if (step[i].kind == STEP_FORWARD) {
             updates_at[m] = updates;
             forwards++;
@@ -77,15 +83,16 @@ static int most(int a, int b)
 }
 
 /* Raises the slots of every register to what one phase needs. */
-static void raise_slots(Sched *sched, const int *in_flight)
+static void raise_slots(Sched *sched, const Phase *phase, const int *in_flight)
 {
     const Pipe *pipe = sched->pipe;
+    const bool fills = phase->choice->order->slices && pipe->graph->microbatches > 1;
     for (int e = 0; e < pipe->nedges; e++) {
         const Edge *edge = &pipe->edge[e];
         const int giver = in_flight[edge->from] - 1, reader = in_flight[edge->from + 1] - 1;
-        int slots = most(1, giver - reader);
+        int slots = most(fills ? 2 : 1, giver - reader);
         if (edge->kept_consumer)
-            slots = most(slots, most(giver, reader + 1));
+            slots = most(slots, most(giver + (fills && giver > reader), reader + 1));
         if (edge->kept_producer)
             slots = most(slots, most(giver + 1, reader + 1));
         sched->forward_slots[e] = most(sched->forward_slots[e], slots);
@@ -98,6 +105,7 @@ static void raise_slots(Sched *sched, const int *in_flight)
 static void make_phase(Arena *arena, Sched *sched, int p)
 {
     const int nstages = sched->pipe->nstages;
+    const int64_t microbatches = sched->pipe->graph->microbatches;
     const PhaseChoice *choice = &sched->settings->pipeline.phase[p];
     Phase *phase = &sched->phase[p];
     phase->choice = choice;
@@ -106,8 +114,8 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     int *in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
     Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
-        choice->order->order(s, nstages, &phase->stage[s]);
-        order_measure(scratch, &phase->stage[s], &phase->staleness[s], &in_flight[s]);
+        choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &phase->stage[s]);
+        order_measure(scratch, &phase->stage[s], microbatches, &phase->staleness[s], &in_flight[s]);
         sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
         sched->ring[s] = most(sched->ring[s], in_flight[s]);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
@@ -116,7 +124,7 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     phase->cure = arena_alloc(arena, sizeof *phase->cure * (size_t)nstages);
     for (int s = 0; s < nstages; s++)
         phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
-    raise_slots(sched, in_flight);
+    raise_slots(sched, phase, in_flight);
 }
 
 static double stale_fraction(const Sched *sched)
@@ -181,18 +189,16 @@ void sched_check(const Sched *sched)
 
 static void dump_order(const StageOrder *order, Text *out)
 {
-    static const char letters[] = "FBUT";
     if (order->warmup > 0)
         text_printf(out, "%d F, then ", order->warmup);
-    for (int i = 0; i < order->nbody; i++)
-        text_printf(out, "%s%c", i ? " " : "", letters[order->body[i]]);
+    for (const char *letter = order->body; *letter; letter++)
+        text_printf(out, "%s%c", letter > order->body ? " " : "", *letter);
 }
 
 void sched_dump(const Sched *sched, Text *out)
 {
-    static const char letters[] = "FBUT";
-    enum { SHOWN = 6 };
     const Pipe *pipe = sched->pipe;
+    const int shown = pipe->graph->microbatches > 1 ? 2 : 6;
     text_printf(out, "sched %s: %d phase%s, stale fraction %.2f %%\n", pipe->graph->name, sched->nphases,
                 sched->nphases == 1 ? "" : "s", 100 * sched->stale_fraction);
     for (int p = 0; p < sched->nphases; p++) {
@@ -218,13 +224,16 @@ void sched_dump(const Sched *sched, Text *out)
         text_printf(out, "register %s, %d -> %d: slots %d forward, %d gradient, %d test\n",
                     pipe->graph->node[pipe->edge[e].value].value_name, pipe->edge[e].from, pipe->edge[e].from + 1,
                     sched->forward_slots[e], sched->gradient_slots[e], sched->test_slots[e]);
-    text_printf(out, "a run of %d minibatches:\n", SHOWN);
+    text_printf(out, "a run of %d minibatches", shown);
+    if (pipe->graph->microbatches > 1)
+        text_printf(out, " of %lld microbatches", (long long)pipe->graph->microbatches);
+    text_printf(out, ":\n");
     for (int s = 0; s < pipe->nstages; s++) {
         int count;
-        const Step *step = sched_steps(out->arena, sched, s, SHOWN, &count);
+        const Step *step = sched_steps(out->arena, sched, s, shown, &count);
         text_printf(out, "  stage %d:", s);
         for (int i = 0; i < count; i++)
-            text_printf(out, " %c%lld", letters[step[i].kind], (long long)step[i].minibatch);
+            text_printf(out, " %c%lld", step_letter(step[i].kind), (long long)step[i].n);
         text_printf(out, "\n");
     }
 }

@@ -3,7 +3,10 @@
  * A stage runs `warmup` forwards, then repeats `body`, then drains: the body goes on with what is left (a forward only
  * while minibatches remain). Every order is given by these, per stage; everything else is derived here for any order:
  * staleness, ring depth, weight versions, slots of each register, and the proof. Backwards are ascending in every
- * order. TEST is the evaluation after update m of every stage: it may be asked for after any m. */
+ * order. TEST is the evaluation after update m of every stage: it may be asked for after any m.
+ *
+ * A minibatch is M microbatches (Graph.microbatches; 1 where nothing is sliced). Forwards, backwards, rings and slots
+ * count microbatches, n of minibatch n / M; updates, staleness, versions and phases count minibatches. */
 #ifndef PNETC_SCHED_H
 #define PNETC_SCHED_H
 
@@ -35,14 +38,14 @@ typedef struct {
  * deadlock with the planned slots (also with a TEST after any update), no slot overwritten that a backward still needs.
  * An illegal order is an error at the pipeline block's schedule. */
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings);
-/* The explicit steps of one stage for n minibatches, all phases; *count out. Minibatch in .minibatch. */
+/* The explicit steps of one stage for n minibatches, all phases; *count out. */
 typedef struct {
     StepKind kind;
-    int64_t minibatch;
+    int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch */
 } Step;
 Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count);
-/* Of one stage's order in the steady state: staleness, and most minibatches in flight. */
-void order_measure(Arena *arena, const StageOrder *order, int *staleness, int *in_flight);
+/* Of one stage's order in the steady state: staleness, and most microbatches in flight. */
+void order_measure(Arena *arena, const StageOrder *order, int64_t microbatches, int *staleness, int *in_flight);
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 

@@ -154,7 +154,7 @@ static void set_argument_default(Choice *choice, const char *key, double number)
 
 /* ---- train ---- */
 
-static void lower_train(Lower *l, Train *train)
+static void lower_train(Lower *l, Train *train, Span *batch_span)
 {
     Entry entry[TRAIN_KEYS] = {0};
     Block block = {"train", ITEM_TRAIN, train_key, TRAIN_KEYS, entry, {0, 0}};
@@ -187,11 +187,12 @@ static void lower_train(Lower *l, Train *train)
     integer_setting(l, &block, SEED, 0, 999999999999999, &seed);
     integer_setting(l, &block, TEST_EVERY, 0, trillion, &train->test_every);
     train->seed = (uint64_t)seed;
+    *batch_span = entry[BATCH].span;
 }
 
 /* ---- pipeline ---- */
 
-static void lower_pipeline(Lower *l, Pipeline *pipeline)
+static void lower_pipeline(Lower *l, int64_t batch, Span batch_span, Pipeline *pipeline)
 {
     Entry entry[PIPELINE_KEYS] = {0};
     Block block = {"pipeline", ITEM_PIPELINE, pipeline_key, PIPELINE_KEYS, entry, {0, 0}};
@@ -200,7 +201,7 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
     pipeline->threads = 1;
     read_block(l, &block);
     pipeline->span = entry[SCHEDULE].value ? entry[SCHEDULE].value->span : block.span;
-    lower_schedule(l, entry[SCHEDULE].value, pipeline);
+    lower_schedule(l, entry[SCHEDULE].value, batch, batch_span, pipeline);
     lower_cure(l, entry[CURE].value, &pipeline->cure);
     number_setting(l, &block, BALANCE, 1, 1000000, &pipeline->balance);
     number_setting(l, &block, MAX_STALE, 0, 1, &pipeline->max_stale);
@@ -220,8 +221,9 @@ static void lower_pipeline(Lower *l, Pipeline *pipeline)
 void lower_settings(Lower *l)
 {
     Settings *settings = l->settings;
-    lower_train(l, &settings->train);
-    lower_pipeline(l, &settings->pipeline);
+    Span batch_span = {0, 0};
+    lower_train(l, &settings->train, &batch_span);
+    lower_pipeline(l, settings->train.batch, batch_span, &settings->pipeline);
     lower_cure_check(l);
     settings->machine = arena_alloc(l->arena, (size_t)(l->ast->nitems + 1) * sizeof *settings->machine);
     for (int i = 0; i < l->ast->nitems; i++)

@@ -48,6 +48,8 @@ typedef struct {
     const char *preset;  /* as the user named it */
     int64_t minibatches; /* 0: all that remain */
     Span span;
+    int64_t microbatches; /* of a minibatch, as this phase says; 0: as the others say */
+    Span microbatches_span;
 } PhaseChoice;
 
 /* registers = auto(...): the compiler places them (place.h). Cuts stand before nodes of the graph as written. */
@@ -67,6 +69,7 @@ typedef struct {
 typedef struct {
     PhaseChoice phase[4];
     int nphases;
+    int64_t microbatches; /* that the phases agree on; 1: minibatches are not sliced */
     CureChoice cure;
     double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */

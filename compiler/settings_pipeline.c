@@ -1,8 +1,10 @@
 /* settings_pipeline.c: the schedule: a preset, an order with a weight rule, or phases of them.
  *
- *     stale                                   a preset of schedules/presets.def
- *     schedule("1f1b", weights = stash)       an order with a weight rule (default: stale)
- *     hybrid(A, steps = n, then = B)          n minibatches by A, then B; B may be a hybrid again */
+ *     stale, gpipe(microbatches = 8)          a preset of schedules/presets.def
+ *     schedule("1f1b", weights = stash)       an order with a weight rule (default: stale), perhaps with microbatches
+ *     hybrid(A, steps = n, then = B)          n minibatches by A, then B; B may be a hybrid again
+ *
+ * A program slices its minibatches in one way: the phases agree on the number of microbatches, or take it over. */
 #include "lower.h"
 #include "order.h"
 
@@ -28,7 +30,8 @@ static const RuleDef *find_rule(const char *name)
 
 static PhaseChoice preset_phase(const PresetDef *preset, Span span)
 {
-    PhaseChoice phase = {find_order(preset->order), find_rule(preset->rule), preset->name, 0, span};
+    const PhaseChoice phase = {
+        .order = find_order(preset->order), .rule = find_rule(preset->rule), .preset = preset->name, .span = span};
     if (!phase.order || !phase.rule)
         ICE("preset %s names an unknown order or rule", preset->name);
     return phase;
@@ -47,6 +50,24 @@ static void unknown_word(Lower *l, const char *kind, const char *word, Span span
         diag_hint(l->diags, "did you mean %s? `pnetc list schedules` describes them", near);
     else
         diag_hint(l->diags, "`pnetc list schedules` shows what there is");
+}
+
+/* microbatches = n; NULL: not given. */
+static bool read_microbatches(Lower *l, const Arg *arg, PhaseChoice *out)
+{
+    if (!arg)
+        return true;
+    const Span span = arg->value->span;
+    if (!value_want_integer(l, &l->file, lower_expr(l, &l->file, arg->value, NULL), span, "microbatches",
+                            &out->microbatches))
+        return false;
+    if (out->microbatches < 1 || out->microbatches > MAX_MICROBATCHES) {
+        FAIL(l, NULL, P0411, span, "a minibatch has from 1 to %d microbatches, found %lld", MAX_MICROBATCHES,
+             (long long)out->microbatches);
+        return false;
+    }
+    out->microbatches_span = span;
+    return true;
 }
 
 static bool preset(Lower *l, const Expr *expr, PhaseChoice *out)
@@ -68,10 +89,22 @@ static bool preset(Lower *l, const Expr *expr, PhaseChoice *out)
     return false;
 }
 
-/* schedule(order, weights = rule) */
+/* gpipe(microbatches = 8) */
+static bool preset_with_arguments(Lower *l, const Expr *expr, PhaseChoice *out)
+{
+    static const char *const key[] = {"microbatches"};
+    const Arg *slot[COUNT(key)] = {0};
+    const Expr name = {.kind = EXPR_NAME, .text = expr->text, .span = expr->name_span};
+    if (!preset(l, &name, out) || !bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
+        return false;
+    out->span = expr->span;
+    return read_microbatches(l, slot[0], out);
+}
+
+/* schedule(order, weights = rule, microbatches = n) */
 static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
 {
-    static const char *const key[] = {"order", "weights"};
+    static const char *const key[] = {"order", "weights", "microbatches"};
     const Arg *slot[COUNT(key)] = {0};
     if (!bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
         return false;
@@ -80,7 +113,7 @@ static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
         diag_hint(l->diags, "schedule(\"1f1b\", weights = stash)");
         return false;
     }
-    for (int i = 0; i < COUNT(key); i++)
+    for (int i = 0; i < 2; i++)
         if (slot[i] && !is_word(slot[i]->value)) {
             FAIL(l, NULL, P0408, slot[i]->value->span, "%s of schedule is a name", key[i]);
             return false;
@@ -100,7 +133,7 @@ static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
         unknown_word(l, "weight rule", rule, slot[1] ? slot[1]->value->span : expr->span, names.at, names.count);
     out->preset = arena_printf(l->arena, "%s+%s", order, rule);
     out->span = expr->span;
-    return out->order && out->rule;
+    return out->order && out->rule && read_microbatches(l, slot[2], out);
 }
 
 static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out);
@@ -149,11 +182,8 @@ static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out)
         if (!preset(l, expr, &phase))
             return false;
     } else if (expr->kind == EXPR_CALL) {
-        PhaseChoice unused;
-        const Expr name = {.kind = EXPR_NAME, .text = expr->text, .span = expr->name_span};
-        if (preset(l, &name, &unused))
-            FAIL(l, NULL, P0409, expr->span, "the schedule %s takes no arguments", expr->text);
-        return false;
+        if (!preset_with_arguments(l, expr, &phase))
+            return false;
     } else {
         FAIL(l, NULL, P0408, expr->span, "a schedule is wanted here");
         diag_hint(l->diags, "`pnetc list schedules` shows what there is");
@@ -163,12 +193,46 @@ static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out)
     return true;
 }
 
-/* expr NULL: the default, which is the first preset. */
-void lower_schedule(Lower *l, const Expr *expr, Pipeline *out)
+/* One number of microbatches for all phases. */
+static void settle_microbatches(Lower *l, int64_t batch, Span batch_span, Pipeline *out)
 {
-    if (expr && add_phases(l, expr, 0, out))
+    const PhaseChoice *said = NULL;
+    for (int i = 0; i < out->nphases; i++) {
+        const PhaseChoice *phase = &out->phase[i];
+        if (phase->microbatches && said && phase->microbatches != said->microbatches) {
+            FAIL(l, NULL, P0411, phase->microbatches_span,
+                 "the phases of a program have the same microbatches: %lld here", (long long)phase->microbatches);
+            diag_note(l->diags, said->microbatches_span, "and %lld here", (long long)said->microbatches);
+            return;
+        }
+        said = phase->microbatches && !said ? phase : said;
+    }
+    for (int i = 0; i < out->nphases; i++)
+        if (!said && out->phase[i].order->slices) {
+            FAIL(l, NULL, P0411, out->phase[i].span, "the schedule %s needs a number of microbatches",
+                 out->phase[i].preset);
+            diag_hint(l->diags, "%s(microbatches = 8): the more, the smaller the share of time that workers wait",
+                      out->phase[i].preset);
+            return;
+        }
+    out->microbatches = said ? said->microbatches : 1;
+    if (batch % out->microbatches) {
+        FAIL(l, NULL, P0411, said->microbatches_span, "a batch of %lld cannot be cut into %lld equal microbatches",
+             (long long)batch, (long long)out->microbatches);
+        if (batch_span.at)
+            diag_note(l->diags, batch_span, "the batch is set here");
+        out->microbatches = 1;
+    }
+}
+
+/* expr NULL: the default, which is the first preset. */
+void lower_schedule(Lower *l, const Expr *expr, int64_t batch, Span batch_span, Pipeline *out)
+{
+    out->microbatches = 1;
+    if (expr && add_phases(l, expr, 0, out)) {
+        settle_microbatches(l, batch, batch_span, out);
         return;
+    }
     out->phase[0] = preset_phase(&preset_table[0], expr ? expr->span : (Span){0, 0});
-    out->phase[0].minibatches = 0;
     out->nphases = 1;
 }

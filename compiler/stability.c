@@ -39,10 +39,11 @@ static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase
     for (int i = 0; i < order_count; i++) {
         if (strcmp(order_table[i]->name, "1f1b"))
             continue;
-        StageOrder order;
+        const int64_t microbatches = sched->pipe->graph->microbatches;
+        StageOrder order = {0};
         int staleness, in_flight;
-        order_table[i]->order(0, sched->pipe->nstages, &order);
-        order_measure(arena, &order, &staleness, &in_flight);
+        order_table[i]->order((OrderPlace){0, sched->pipe->nstages, (int)microbatches}, &order);
+        order_measure(arena, &order, microbatches, &staleness, &in_flight);
         return stability_number(sched->settings, phase, staleness);
     }
     ICE("there is no order 1f1b");

@@ -105,8 +105,9 @@ void *pn_held(pn_stage *stage, pn_channel *channel, int64_t n);
 
 /* ---- data
  * ------------------------------------------------------------------------------------------------------------ */
-/* Fills `to` with input `input` (index in the program's table) of training minibatch / test batch n: f32 normalised in
- * plain layout, or int32 class labels. All stages that ask for the same n see the same samples. */
+/* Fills `to` with input `input` (index in the program's table) of training microbatch / test batch n (as large as a
+ * microbatch): f32 normalised in plain layout, or int32 class labels. All stages that ask for the same n see the same
+ * samples. */
 void pn_input(pn_stage *stage, int64_t n, int input, void *to);
 void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 
@@ -117,7 +118,8 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_test_weights(pn_stage *stage);
-/* Applies the optimiser to the stage's weights, once per minibatch: a fused loop over the contiguous arrays. */
+/* Applies the optimiser to the stage's weights, once per minibatch, with the mean gradient of its microbatches: a fused
+ * loop over the contiguous arrays. */
 void pn_update(pn_stage *stage);
 
 /* ---- operations: *_init once, in program order; then forward and backward
@@ -298,11 +300,12 @@ void pn_copy(const pn_tensor *t, float *to, const float *from);
 
 /* ---- the program, as data
  * --------------------------------------------------------------------------------------------- */
-typedef enum { PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE } pn_step;
+/* A minibatch is what one update sees. It may be sliced into microbatches: then forward and backward are steps of a
+ * microbatch, and all their numbers count microbatches (those of updates and phases count minibatches). */
+typedef enum { PN_STEP_FORWARD = 'F', PN_STEP_BACKWARD = 'B', PN_STEP_UPDATE = 'U' } pn_step;
 typedef struct {
-    int warmup; /* forwards before the body */
-    pn_step body[8];
-    int nbody;
+    int warmup;       /* forwards before the body */
+    const char *body; /* "FBU": repeated to the end */
 } pn_order;
 typedef struct {
     const char *name;      /* "stale" */
@@ -342,6 +345,7 @@ typedef struct {
     int versions, states;
     int64_t weight_floats;
     float *gradient, *state; /* [weight_floats], [states][weight_floats]; the last state is delta, if any */
+    float *sum;              /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
     float *ahead;            /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
     int aheads;
     const pn_cure *cure;         /* per phase; NULL: none in any */
@@ -404,7 +408,8 @@ extern const pn_kernel_image pn_kernels; /* of the program, where its target has
 
 typedef struct {
     const char *name, *source, *target; /* "lenet5", "lenet5.pnet", "cpu" */
-    int64_t batch;
+    int64_t batch;                      /* samples of a minibatch */
+    int64_t microbatches;               /* that it is sliced into, evenly; 0 or 1: not */
     const pn_input_def *input;
     int ninputs;
     const pn_stage_def *const *stage;

@@ -21,12 +21,12 @@ struct pn_stage {
     int index;
     int64_t updates;       /* done so far: the number of the current weight version */
     const pn_phase *phase; /* the current one */
-    int64_t phase_first;   /* first minibatch of the phase; of a run that was resumed within it: of the run */
-    int64_t phase_begin;   /* first minibatch of the phase */
+    int64_t phase_first;   /* first microbatch of the phase; of a run that was resumed within it: of the run */
+    int64_t phase_begin;   /* first microbatch of the phase */
     int64_t phase_end;     /* the first of the next phase; INT64_MAX: none */
     int64_t ahead_version; /* of the weights that def->ahead was made from for a forward; -1: none */
     double velocity_rate;  /* rate_factor of the updates that the velocity stands for (core/update.c) */
-    int64_t *read_version; /* [ring]: version read by the forward of minibatch n, at n % ring */
+    int64_t *read_version; /* [ring]: version read by the forward of microbatch n, at n % ring */
     jmp_buf escape;        /* where pn_fail unwinds to */
     /* for the watchdog, read by other threads: finished steps, and what the stage waits for (NULL: it computes) */
     atomic_llong progress;
@@ -38,7 +38,7 @@ struct pn_stage {
     int64_t scratch_bytes;    /* the largest need registered by inits */
     void *target;             /* the kernels' own state of this stage; NULL until their first init */
     /* measured, for --report */
-    int64_t forwards, backwards, in_flight, most_in_flight;
+    int64_t forwards, backwards, in_flight, most_in_flight; /* microbatches */
     int64_t staleness_most, staleness_sum, traffic_bytes;
     double busy_seconds, wait_seconds;
     double data_seconds; /* of the busy ones: gathering minibatches that were not ready */
@@ -69,13 +69,23 @@ struct pn_run {
     double timeout;                 /* seconds without progress until the watchdog speaks */
 };
 
+/* Of a minibatch; samples of one, and of a test batch. */
+static inline int64_t pn_microbatches(const pn_program *program)
+{
+    return program->microbatches > 1 ? program->microbatches : 1;
+}
+static inline int64_t pn_slice(const pn_program *program)
+{
+    return program->batch / pn_microbatches(program);
+}
+
 /* Records the first error ("stage 1: conv2: ..."), stops every stage, unwinds. stage NULL: before or after the run:
  * prints and exits 1. */
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Losses report here: mean loss over `count` samples and how many top-1 answers were right (correct < 0: not a
- * classifier). */
-void pn_report_loss(pn_stage *stage, int64_t minibatch, double loss, int64_t correct, int64_t count);
+/* Losses report here: of a microbatch, mean loss over `count` samples and how many top-1 answers were right (correct <
+ * 0: not a classifier). */
+void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count);
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
 /* How many samples of test batch n count (the last one may be ragged). */
 int64_t pn_test_count(pn_stage *stage, int64_t n);

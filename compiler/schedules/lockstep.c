@@ -1,10 +1,11 @@
 /* lockstep.c: the order `lockstep`. Stage s is 2(S-1-s) forwards ahead of its backwards. */
 #include "order.h"
 
-static void order(int stage, int nstages, StageOrder *out)
+static void order(OrderPlace at, StageOrder *out)
 {
-    *out = (StageOrder){
-        .warmup = 2 * (nstages - 1 - stage), .body = {STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE}, .nbody = 3};
+    out->warmup = 2 * (at.nstages - 1 - at.stage);
+    order_add(out, at.microbatches, "FB");
+    order_add(out, 1, "U");
 }
 
 extern const OrderDef order_lockstep;

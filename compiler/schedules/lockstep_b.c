@@ -1,11 +1,12 @@
 /* lockstep_b.c: the order `lockstep_b`. Backward first in a cycle equals one warm-up forward less. */
 #include "order.h"
 
-static void order(int stage, int nstages, StageOrder *out)
+static void order(OrderPlace at, StageOrder *out)
 {
-    const int ahead = 2 * (nstages - 1 - stage) - 1;
-    *out =
-        (StageOrder){.warmup = ahead > 0 ? ahead : 0, .body = {STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE}, .nbody = 3};
+    const int ahead = 2 * (at.nstages - 1 - at.stage) - 1;
+    out->warmup = ahead > 0 ? ahead : 0;
+    order_add(out, at.microbatches, "FB");
+    order_add(out, 1, "U");
 }
 
 extern const OrderDef order_lockstep_b;

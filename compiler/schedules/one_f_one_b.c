@@ -1,9 +1,11 @@
 /* one_f_one_b.c: the order `1f1b`. Stage s is S-1-s forwards ahead of its backwards. */
 #include "order.h"
 
-static void order(int stage, int nstages, StageOrder *out)
+static void order(OrderPlace at, StageOrder *out)
 {
-    *out = (StageOrder){.warmup = nstages - 1 - stage, .body = {STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE}, .nbody = 3};
+    out->warmup = at.nstages - 1 - at.stage;
+    order_add(out, at.microbatches, "FB");
+    order_add(out, 1, "U");
 }
 
 extern const OrderDef order_one_f_one_b;

@@ -1,10 +1,10 @@
 /* sequential.c: the order `sequential`. No warm-up: the registers alone keep the stages in turn. */
 #include "order.h"
 
-static void order(int stage, int nstages, StageOrder *out)
+static void order(OrderPlace at, StageOrder *out)
 {
-    (void)stage, (void)nstages;
-    *out = (StageOrder){.warmup = 0, .body = {STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE}, .nbody = 3};
+    order_add(out, at.microbatches, "FB");
+    order_add(out, 1, "U");
 }
 
 extern const OrderDef order_sequential;

@@ -1,7 +1,9 @@
-/* tables.c: the tables of orders, weight rules, presets and corrections, from the .def files of this folder, and their list for
- * people. */
+/* tables.c: the tables of orders, weight rules, presets and corrections, from the .def files of this folder, their list
+ * for people, and what an order is written with. */
 #include "correction.h"
 #include "order.h"
+
+#include <string.h>
 
 #define ORDER(name) extern const OrderDef order_##name;
 #include "schedules/orders.def"
@@ -54,21 +56,48 @@ void correction_list(Text *out)
     }
 }
 
+static const char step_letters[STEP_KINDS + 1] = "FBUT";
+
+char step_letter(StepKind kind)
+{
+    return step_letters[kind];
+}
+
+StepKind step_kind(char letter)
+{
+    const char *at = letter ? strchr(step_letters, letter) : NULL;
+    if (!at)
+        ICE("an order with a step '%c'", letter);
+    return (StepKind)(at - step_letters);
+}
+
+void order_add(StageOrder *order, int times, const char *letters)
+{
+    const size_t length = strlen(letters);
+    size_t at = strlen(order->body);
+    for (int i = 0; i < times; i++, at += length) {
+        if (at + length > MAX_BODY)
+            ICE("an order with a body of more than %d steps", MAX_BODY);
+        memcpy(order->body + at, letters, length);
+    }
+    order->body[at] = '\0';
+}
+
 void schedule_list(Text *out)
 {
-    text_printf(out, "schedules (schedule = NAME, or hybrid(NAME, steps = n, then = NAME))\n");
+    text_printf(out, "schedules (schedule = NAME, NAME(microbatches = n), or hybrid(NAME, steps = n, then = NAME))\n");
     for (int i = 0; i < preset_count; i++) {
         const PresetDef *preset = &preset_table[i];
-        text_printf(out, "  %-11s  %s\n", preset->name, preset->doc);
-        text_printf(out, "  %-11s  = order %s, weights %s; %s\n", "", preset->order, preset->rule, preset->source);
+        text_printf(out, "  %-15s  %s\n", preset->name, preset->doc);
+        text_printf(out, "  %-15s  = order %s, weights %s; %s\n", "", preset->order, preset->rule, preset->source);
     }
     text_printf(out, "\norders: in which sequence a stage works\n");
     for (int i = 0; i < order_count; i++)
-        text_printf(out, "  %-11s  %s\n  %-11s  %s\n", order_table[i]->name, order_table[i]->doc, "",
+        text_printf(out, "  %-15s  %s\n  %-15s  %s\n", order_table[i]->name, order_table[i]->doc, "",
                     order_table[i]->source);
     text_printf(out, "\nweight rules: which version of the weights a backward reads\n");
     for (int i = 0; i < rule_count; i++)
-        text_printf(out, "  %-11s  %s\n  %-11s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
+        text_printf(out, "  %-15s  %s\n  %-15s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
                     rule_table[i]->source);
     correction_list(out);
 }

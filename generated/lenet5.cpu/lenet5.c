@@ -16,10 +16,11 @@ pn_register pool1_0to1 = {
 };
 static pn_register *registers[] = {&pool1_0to1};
 
-/* The schedule: per stage, forwards to begin with, then the body again and again */
+/* The schedule: per stage, forwards to begin with, then the body again and again:
+ * F forward and B backward of a minibatch, U update */
 static const pn_order order0[] = { /* lockstep */
-    {.warmup = 2, .body = {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, .nbody = 3}, /* stage 0: staleness 2 */
-    {.warmup = 0, .body = {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, .nbody = 3}, /* stage 1: staleness 0 */
+    {.warmup = 2, .body = "FBU"}, /* stage 0: staleness 2 */
+    {.warmup = 0, .body = "FBU"}, /* stage 1: staleness 0 */
 };
 static const pn_phase phases[] = {
     {.name = "stale", .minibatches = 0, .stash = false, .order = order0,

@@ -1,5 +1,6 @@
 #include "core/driver.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "core/checkpoint.h"
@@ -8,7 +9,7 @@
 
 int64_t driver_test_batches(const pn_run *run)
 {
-    int64_t batch = run->program->batch;
+    int64_t batch = pn_slice(run->program);
     return run->data ? (run->data->test_count + batch - 1) / batch : 0;
 }
 
@@ -21,7 +22,7 @@ static void enter_phase(pn_stage *stage, int number, int64_t begin)
     stage->phase_first = stage->forwards;
     stage->ahead_version = -1;
     bool rest = number == program->nphases - 1 || stage->phase->minibatches == 0;
-    stage->phase_end = rest ? INT64_MAX : begin + stage->phase->minibatches;
+    stage->phase_end = rest ? INT64_MAX : begin + stage->phase->minibatches * pn_microbatches(program);
     stage->cursor->phase = number;
     stage->cursor->position = 0;
 }
@@ -32,17 +33,19 @@ void driver_begin(pn_stage *stage)
     int64_t first = stage->run->first;
     bool trains = first > 0 && first < stage->run->steps;
     *stage->cursor = (struct pn_cursor){.tested_after = trains ? first : -1, .test_batch = -1, .saved_after = first};
-    stage->updates = stage->forwards = stage->backwards = first;
+    stage->updates = first;
+    stage->forwards = stage->backwards = first * pn_microbatches(stage->run->program);
     enter_phase(stage, 0, 0);
-    while (stage->phase_end <= first)
+    while (stage->phase_end <= stage->forwards)
         enter_phase(stage, stage->cursor->phase + 1, stage->phase_end);
 }
 
 /* May the stage begin another forward in this phase? Asked only when the forward would be the next step: a minibatch
- * once allowed is done, by all stages. */
+ * once allowed is done, with all its microbatches and by all stages. */
 static bool may_forward(pn_stage *stage)
 {
-    return stage->forwards < stage->phase_end && interrupt_may_begin(stage->run, stage->forwards);
+    return stage->forwards < stage->phase_end &&
+           interrupt_may_begin(stage->run, stage->forwards / pn_microbatches(stage->run->program));
 }
 
 static bool test_is_due(const pn_stage *stage)
@@ -68,7 +71,9 @@ static Step next_of_body(pn_stage *stage)
     const pn_order *order = &stage->phase->order[stage->index];
     if (stage->forwards < stage->phase_first + order->warmup && may_forward(stage))
         return (Step){ACTION_FORWARD, stage->forwards};
-    for (int tried = 0; tried < order->nbody; tried++) {
+    const int64_t slices = pn_microbatches(stage->run->program);
+    const int length = (int)strlen(order->body);
+    for (int tried = 0; tried < length; tried++) {
         switch (order->body[stage->cursor->position]) {
         case PN_STEP_FORWARD:
             if (may_forward(stage))
@@ -79,11 +84,11 @@ static Step next_of_body(pn_stage *stage)
                 return (Step){ACTION_BACKWARD, stage->backwards};
             break;
         case PN_STEP_UPDATE:
-            if (stage->updates < stage->backwards)
+            if ((stage->updates + 1) * slices <= stage->backwards)
                 return (Step){ACTION_UPDATE, stage->updates};
             break;
         }
-        stage->cursor->position = (stage->cursor->position + 1) % order->nbody;
+        stage->cursor->position = (stage->cursor->position + 1) % length;
     }
     pn_fail(stage, "internal error: the order of phase %s has no way on", stage->phase->name);
 }
@@ -105,7 +110,7 @@ Step driver_next(pn_stage *stage)
         }
         if (checkpoint_is_due(stage))
             return (Step){ACTION_CHECKPOINT, stage->updates};
-        if (stage->updates < stage->forwards || may_forward(stage))
+        if (stage->updates * pn_microbatches(program) < stage->forwards || may_forward(stage))
             return next_of_body(stage);
         if (cursor->phase + 1 < program->nphases) {
             enter_phase(stage, cursor->phase + 1, stage->forwards);
@@ -122,12 +127,12 @@ Step driver_next(pn_stage *stage)
 /* Leaves the body's position behind the step; a warm-up forward is not part of the body. */
 static void pass(pn_stage *stage, Step step)
 {
-    static const pn_step kind[] = {
+    static const char kind[] = {
         [ACTION_FORWARD] = PN_STEP_FORWARD, [ACTION_BACKWARD] = PN_STEP_BACKWARD, [ACTION_UPDATE] = PN_STEP_UPDATE};
     const pn_order *order = &stage->phase->order[stage->index];
     bool warming = step.action == ACTION_FORWARD && step.n < stage->phase_first + order->warmup;
     if (!warming && order->body[stage->cursor->position] == kind[step.action])
-        stage->cursor->position = (stage->cursor->position + 1) % order->nbody;
+        stage->cursor->position = (stage->cursor->position + 1) % (int)strlen(order->body);
 }
 
 static void do_step(pn_stage *stage, Step step)
@@ -144,6 +149,7 @@ static void do_step(pn_stage *stage, Step step)
         pass(stage, step);
         stage_begin_backward(stage, step.n);
         pn_target_run(stage, PN_RUN_BACKWARD, def->backward, step.n);
+        stage_end_backward(stage, step.n);
         stage->backwards++;
         stage->in_flight--;
         break;

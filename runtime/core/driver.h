@@ -7,7 +7,7 @@
 typedef enum { ACTION_FORWARD, ACTION_BACKWARD, ACTION_UPDATE, ACTION_TEST, ACTION_CHECKPOINT, ACTION_END } Action;
 typedef struct {
     Action action;
-    int64_t n; /* minibatch; TEST: test batch; CHECKPOINT: updates done */
+    int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch; CHECKPOINT: updates done */
 } Step;
 
 /* Where a stage stands in its order. */

@@ -96,15 +96,22 @@ static void begin_interval(pn_log *log)
     log->gap_images = 0;
 }
 
-void pn_report_loss(pn_stage *stage, int64_t minibatch, double loss, int64_t correct, int64_t count)
+/* The loss of a minibatch is the mean of its microbatches. */
+void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count)
 {
+    const int64_t slices = pn_microbatches(stage->run->program), minibatch = n / slices;
+    const bool complete = (n + 1) % slices == 0;
     pn_log *log = stage->run->log;
     pthread_mutex_lock(&log->lock);
     measure_rate(log, count);
-    log->loss_sum += loss;
-    log->minibatches++;
+    log->loss_sum += loss / (double)slices;
+    log->minibatches += complete;
     log->correct = correct < 0 || log->correct < 0 ? -1 : log->correct + correct;
     log->samples += count;
+    if (!complete) {
+        pthread_mutex_unlock(&log->lock);
+        return;
+    }
     Interval interval = summary(log, stage, minibatch);
     if ((minibatch + 1) % log->every == 0 || minibatch + 1 == stage->run->steps) {
         progress_interval(log, &interval);

@@ -70,7 +70,8 @@ pn_op *pn_profile_op(pn_stage *stage, pn_op *op, const char *name, const pn_tens
     Record *record = &profile->record[profile->count++];
     *record = (Record){.op = op, .name = name, .y = y, .floats = floats};
     for (int pass = 0; pass < PASSES; pass++)
-        record->sample[pass] = pn_alloc((int64_t)sizeof(double) * (stage->run->steps + 1));
+        record->sample[pass] =
+            pn_alloc((int64_t)sizeof(double) * (stage->run->steps * pn_microbatches(stage->run->program) + 1));
     return op;
 }
 
@@ -149,11 +150,12 @@ static void profiled_init(pn_stage *stage)
 {
     Profile *profile = &profiles[stage->index];
     pn_dataset *data = stage->run->data;
-    if (data->test_count > stage->run->program->batch) /* nobody asks for the accuracy */
-        data->test_count = stage->run->program->batch;
+    if (data->test_count > pn_slice(stage->run->program)) /* nobody asks for the accuracy */
+        data->test_count = pn_slice(stage->run->program);
     profile->stage = stage;
     for (int pass = 0; pass < PASSES; pass++)
-        profile->sample[pass] = pn_alloc((int64_t)sizeof(double) * (stage->run->steps + 1));
+        profile->sample[pass] =
+            pn_alloc((int64_t)sizeof(double) * (stage->run->steps * pn_microbatches(stage->run->program) + 1));
     profile->real->init(stage);
     trace_open_stage(stage, TRACE_BYTES / stage->run->program->nstages);
 }

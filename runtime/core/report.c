@@ -41,7 +41,7 @@ static json_t *algorithms(const pn_stage *stage)
  * minibatches between them at a time. */
 static json_t *stage_report(const pn_stage *stage)
 {
-    int64_t done = stage->backwards - stage->run->first;
+    int64_t done = stage->backwards - stage->run->first * pn_microbatches(stage->run->program);
     double mean = done > 0 ? (double)stage->staleness_sum / (double)done : 0;
     return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index, "staleness",
                      (json_int_t)stage->staleness_most, "staleness_mean", real(mean), "ring",

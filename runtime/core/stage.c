@@ -1,5 +1,7 @@
 #include "core/stage.h"
 
+#include <string.h>
+
 #include "core/driver.h"
 #include "core/update.h"
 
@@ -41,6 +43,25 @@ void stage_begin_backward(pn_stage *stage, int64_t minibatch)
     if (staleness > planned)
         pn_fail(stage, "internal error: staleness %lld at minibatch %lld, compiled for %d", (long long)staleness,
                 (long long)minibatch, planned);
+}
+
+/* In ascending order, as the microbatches come: the first writes the sum. */
+void stage_end_backward(pn_stage *stage, int64_t n)
+{
+    const pn_stage_def *def = stage->def;
+    const int64_t slices = pn_microbatches(stage->run->program), slice = n % slices;
+    float *restrict sum = def->sum, *restrict gradient = def->gradient;
+    if (slices == 1 || def->weight_floats == 0)
+        return;
+    if (slice == 0) {
+        memcpy(sum, gradient, sizeof *sum * (size_t)def->weight_floats);
+    } else if (slice < slices - 1) {
+        for (int64_t i = 0; i < def->weight_floats; i++)
+            sum[i] += gradient[i];
+    } else {
+        for (int64_t i = 0; i < def->weight_floats; i++)
+            gradient[i] = (sum[i] + gradient[i]) / (float)slices;
+    }
 }
 
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch)

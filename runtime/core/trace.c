@@ -17,7 +17,8 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     int64_t tests = 1 + (run->test_every > 0 ? training / run->test_every + 1 : 0);
     int64_t saves = 1 + (run->checkpoint_every > 0 ? training / run->checkpoint_every + 1 : 0);
     int64_t step = events(def->ntakes, def->ngives) + events(def->ntakes_gradient, def->ngives_gradient) + 1;
-    return training * step + saves + tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
+    return training * (pn_microbatches(run->program) * (step - 1) + 1) + saves +
+           tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
 }
 
 void trace_open_stage(pn_stage *stage, int64_t bytes)

@@ -52,7 +52,8 @@ void pn_move_sample(const pn_dataset *data, pn_move move, int64_t sample, void *
 
 /* ---- input.c ---- */
 int64_t pn_raw_bytes(const pn_dataset *data); /* of a sample as the data set holds it */
-/* The number of the training sample at place i of minibatch n. */
+/* Place i of microbatch n, within its minibatch; the number of the training sample there. */
+int64_t pn_place_of(const pn_run *run, int64_t n, int64_t i);
 int64_t pn_sample_of(const pn_run *run, int64_t n, int64_t i);
 
 /* ---- loader.c ---- */

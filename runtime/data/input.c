@@ -1,5 +1,6 @@
-/* Minibatches: samples gathered from memory, augmented and normalised on their way into the caller's buffer, so that
- * all stages that ask for minibatch n see the same samples whatever else happens.
+/* Microbatches: samples gathered from memory, augmented and normalised on their way into the caller's buffer, so that
+ * all stages that ask for microbatch n see the same samples whatever else happens. The microbatches of a minibatch are
+ * consecutive slices of it: together they see what it would see unsliced.
  *
  * Training: an epoch is a shuffled order of all samples, cut into whole minibatches; the ragged rest of an epoch is
  * dropped (other samples each time). Test: batches in order; a ragged last one is filled up with sample 0, which does
@@ -49,16 +50,22 @@ int64_t pn_raw_bytes(const pn_dataset *data)
     return data->channels * data->height * data->width * (data->train_pixels ? 1 : (int64_t)sizeof(float));
 }
 
+int64_t pn_place_of(const pn_run *run, int64_t n, int64_t i)
+{
+    return n % pn_microbatches(run->program) * pn_slice(run->program) + i;
+}
+
 int64_t pn_sample_of(const pn_run *run, int64_t n, int64_t i)
 {
     const int64_t count = run->data->train_count, batch = run->program->batch, batches = count / batch;
-    return pn_shuffled(run->seed, n / batches, n % batches * batch + i, count);
+    const int64_t minibatch = n / pn_microbatches(run->program);
+    return pn_shuffled(run->seed, minibatch / batches, minibatch % batches * batch + pn_place_of(run, n, i), count);
 }
 
 /* ---- training ---- */
 static void put_labels(const pn_run *run, int64_t n, int32_t *to)
 {
-    for (int64_t i = 0; i < run->program->batch; i++)
+    for (int64_t i = 0; i < pn_slice(run->program); i++)
         to[i] = run->data->train_labels[pn_sample_of(run, n, i)];
 }
 
@@ -67,14 +74,15 @@ static void gather(pn_stage *stage, int64_t n, void *to)
     const pn_run *run = stage->run;
     const pn_dataset *data = run->data;
     const void *samples = data->train_pixels ? (const void *)data->train_pixels : data->train_values;
-    for (int64_t i = 0; i < run->program->batch; i++) {
+    for (int64_t i = 0; i < pn_slice(run->program); i++) {
         int64_t sample = pn_sample_of(run, n, i);
         if (!data->moved) {
             normalise(data, samples, sample, i, to);
             continue;
         }
         void *moved = data->moved + stage->index * pn_raw_bytes(data);
-        pn_move_sample(data, pn_move_of(data, run->seed, n, i), sample, moved);
+        pn_move_sample(data, pn_move_of(data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, i)),
+                       sample, moved);
         normalise(data, moved, 0, i, to);
     }
 }
@@ -102,7 +110,7 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
         stage->data_seconds += seconds() - begin;
         return;
     }
-    for (int64_t i = 0; i < program->batch; i++)
+    for (int64_t i = 0; i < pn_slice(program); i++)
         normalise(stage->run->data, ready, i, i, to);
     pn_ready_done(stage, n, input);
 }
@@ -110,12 +118,13 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
 /* ---- for targets that gather by themselves ---- */
 pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test)
 {
-    const int64_t batch = run->program->batch;
+    const int64_t batch = pn_slice(run->program);
     if (test)
         return (pn_pick){.sample = n * batch + i < run->data->test_count ? n * batch + i : 0};
     pn_pick pick = {.sample = pn_sample_of(run, n, i)};
     if (run->data->moved) {
-        const pn_move move = pn_move_of(run->data, run->seed, n, i);
+        const pn_move move =
+            pn_move_of(run->data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, i));
         pick = (pn_pick){pick.sample, move.down, move.right, move.mirror};
     }
     return pick;
@@ -124,7 +133,7 @@ pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test)
 /* ---- test ---- */
 int64_t pn_test_count(pn_stage *stage, int64_t n)
 {
-    const int64_t batch = stage->run->program->batch;
+    const int64_t batch = pn_slice(stage->run->program);
     const int64_t left = stage->run->data->test_count - n * batch;
     return left < batch ? left : batch;
 }
@@ -136,7 +145,7 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to)
     if (pn_target_input(stage, n, input, true, to))
         return;
     const void *samples = data->test_pixels ? (const void *)data->test_pixels : data->test_values;
-    const int64_t batch = program->batch, count = pn_test_count(stage, n);
+    const int64_t batch = pn_slice(program), count = pn_test_count(stage, n);
     for (int64_t i = 0; i < batch; i++) {
         int64_t sample = i < count ? n * batch + i : 0;
         if (program->input[input].label)

@@ -19,13 +19,13 @@
 #include "data/data.h"
 
 typedef struct {
-    int64_t number; /* the minibatch it holds; -1: none */
+    int64_t number; /* the microbatch it holds; -1: none */
     int readers;
 } Slot;
 typedef struct {
     Slot *slot; /* one more than are decoded ahead; NULL: labels, which are looked up as fast as copied */
     uint8_t *memory;
-    int64_t asked; /* the highest minibatch that a stage has asked for */
+    int64_t asked; /* the highest microbatch that a stage has asked for */
     int64_t next;  /* the next to be filled */
 } Ring;
 typedef struct pn_loader pn_loader;
@@ -33,7 +33,7 @@ struct pn_loader {
     pn_run *run;
     Ring *ring; /* by input */
     int ahead;
-    int64_t bytes; /* of a raw minibatch */
+    int64_t bytes; /* of a raw microbatch */
     pthread_mutex_t lock;
     pthread_cond_t wake; /* there may be something to do */
     pthread_t thread;
@@ -53,7 +53,7 @@ static int64_t slots(const pn_loader *loader)
 void pn_loader_open(pn_run *run, int64_t ahead)
 {
     const pn_program *program = run->program;
-    const int64_t bytes = pn_raw_bytes(run->data) * program->batch;
+    const int64_t bytes = pn_raw_bytes(run->data) * pn_slice(program);
     if (ahead < 0)
         ahead = bytes >= WORTH_BYTES || run->data->moved ? USUAL_AHEAD : 0;
     if (ahead == 0)
@@ -71,8 +71,8 @@ void pn_loader_open(pn_run *run, int64_t ahead)
         ring->slot = pn_alloc((int64_t)sizeof *ring->slot * slots(loader));
         for (int64_t s = 0; s < slots(loader); s++)
             ring->slot[s].number = -1;
-        ring->asked = run->first - 1;
-        ring->next = run->first;
+        ring->next = run->first * pn_microbatches(program);
+        ring->asked = ring->next - 1;
     }
     if (pthread_mutex_init(&loader->lock, NULL) != 0 || pthread_cond_init(&loader->wake, NULL) != 0)
         pn_fail(NULL, "cannot create the lock of the loader");
@@ -88,7 +88,8 @@ static Ring *find_work(pn_loader *loader)
             continue;
         if (ring->next <= ring->asked)
             ring->next = ring->asked + 1;
-        if (ring->next <= ring->asked + loader->ahead && ring->next < loader->run->steps &&
+        if (ring->next <= ring->asked + loader->ahead &&
+            ring->next < loader->run->steps * pn_microbatches(loader->run->program) &&
             ring->slot[ring->next % slots(loader)].readers == 0)
             return ring;
     }
@@ -101,10 +102,11 @@ static void fill(const pn_loader *loader, int64_t n, uint8_t *to)
     const pn_dataset *data = run->data;
     const int64_t bytes = pn_raw_bytes(data);
     const uint8_t *samples = data->train_pixels ? data->train_pixels : (const void *)data->train_values;
-    for (int64_t i = 0; i < run->program->batch; i++) {
+    for (int64_t i = 0; i < pn_slice(run->program); i++) {
         int64_t sample = pn_sample_of(run, n, i);
         if (data->moved)
-            pn_move_sample(data, pn_move_of(data, run->seed, n, i), sample, to + i * bytes);
+            pn_move_sample(data, pn_move_of(data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, i)),
+                           sample, to + i * bytes);
         else
             memcpy(to + i * bytes, samples + sample * bytes, (size_t)bytes);
     }

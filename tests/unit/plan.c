@@ -29,7 +29,8 @@ static const Plan *planned(Lowered *l, const PresetDef *preset, const TargetDef 
 {
     Pipeline *pipeline = &l->settings.pipeline;
     pipeline->nphases = 1;
-    pipeline->phase[0] = (PhaseChoice){order_of(preset->order), rule_of(preset->rule), preset->name, 0, {0}};
+    pipeline->phase[0] =
+        (PhaseChoice){.order = order_of(preset->order), .rule = rule_of(preset->rule), .preset = preset->name};
     const Sched *sched = schedule(l->arena, l->diags, l->pipe, &l->settings);
     assert_non_null(sched);
     sched_check(sched);

@@ -78,9 +78,9 @@ static const char *run_world(World *world)
 }
 
 static const int none[] = {0}, two[] = {2}, one[] = {1};
-static const pn_order sequential = {0, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
-static const pn_order stale = {2, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
-static const pn_order backward_first = {1, {PN_STEP_BACKWARD, PN_STEP_UPDATE, PN_STEP_FORWARD}, 3};
+static const pn_order sequential = {0, "FBU"};
+static const pn_order stale = {2, "FBU"};
+static const pn_order backward_first = {1, "BUF"};
 static const pn_phase plain[] = {{"sequential", 0, false, &sequential, none}};
 static const pn_phase lagging[] = {{"stale", 0, false, &stale, two}};
 static const pn_phase hybrid[] = {{"stale", 3, false, &stale, two}, {"sequential", 0, false, &sequential, none}};
@@ -319,7 +319,7 @@ static void staleness_beyond_the_compiled_one_is_caught(void **state)
 static void ring_overflow_is_caught(void **state)
 {
     (void)state;
-    static const pn_order deep = {9, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
+    static const pn_order deep = {9, "FBU"};
     static const int nine[] = {9};
     static const pn_phase phase[] = {{"deep", 0, false, &deep, nine}};
     World world;

@@ -218,7 +218,7 @@ static void toy_set(const int warmup[STAGES], bool stash, int slots)
             gradient_channel[s] = &reg[s].gradient;
             test_channel[s] = &reg[s].test;
         }
-        order[s] = (pn_order){warmup[s], {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3};
+        order[s] = (pn_order){warmup[s], "FBU"};
         staleness[s] = warmup[s];
         param[s] = (pn_param){
             .name = parameter[s], .rank = 1, .dim = {WIDTH}, .room = WIDTH, .init = PN_UNIFORM, .a = 0.5, .b = 1.5};

@@ -23,7 +23,7 @@ static void nothing(pn_stage *stage, int64_t n)
 static const pn_stage_def def = {
     .what = "conv1", .forward = nothing, .backward = nothing, .test = nothing, .ring = 1, .versions = 1};
 static const pn_stage_def *const defs[] = {&def};
-static const pn_order order[] = {{0, {PN_STEP_FORWARD, PN_STEP_BACKWARD, PN_STEP_UPDATE}, 3}};
+static const pn_order order[] = {{0, "FBU"}};
 static const int staleness[] = {0};
 static const pn_phase phase = {"sequential", 0, false, order, staleness};
 

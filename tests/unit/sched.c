@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "draw.h"
 #include "sched.h"
 
 enum { MOST_EDGES = 4096 };
@@ -58,6 +59,7 @@ static Pipe *make_pipe(Arena *arena, int nstages, uint64_t seed)
     Pipe *pipe = arena_alloc(arena, sizeof *pipe);
     const int per_stage = seed ? 3 : 1;
     graph->name = "test";
+    graph->microbatches = 1;
     graph->nnodes = nstages * per_stage;
     graph->node = arena_alloc(arena, sizeof(Node) * (size_t)graph->nnodes);
     for (int v = 0; v < graph->nnodes; v++)
@@ -130,6 +132,7 @@ static void staleness_and_ring(void **state)
                 const int delay = !strcmp(name, "sequential") ? 0
                                   : !strcmp(name, "lockstep") ? 2 * after
                                   : !strcmp(name, "1f1b")     ? after
+                                  : order_table[o]->slices    ? 0
                                                               : (after ? 2 * after - 1 : 0);
                 assert_int_equal(sched->staleness[s], delay);
                 assert_int_equal(sched->ring[s], delay + 1);
@@ -153,6 +156,78 @@ static void stale_rule_keeps_one_version(void **state)
     arena_free(bench->arena);
 }
 
+static const char *body_of(Arena *arena, const char *name, int stage, int nstages, int microbatches)
+{
+    StageOrder *order = arena_alloc(arena, sizeof *order);
+    order_of(name)->order((OrderPlace){stage, nstages, microbatches}, order);
+    return arena_printf(arena, "%d %s", order->warmup, order->body);
+}
+
+static void bodies_of_microbatches(void **state)
+{
+    (void)state;
+    Arena *arena = arena_new();
+    assert_string_equal(body_of(arena, "gpipe", 0, 4, 3), "0 FFFBBBU");
+    assert_string_equal(body_of(arena, "gpipe", 3, 4, 3), "0 FFFBBBU");
+    assert_string_equal(body_of(arena, "1f1b_flush", 0, 4, 5), "0 FFFFBFBBBBU");
+    assert_string_equal(body_of(arena, "1f1b_flush", 3, 4, 3), "0 FBFBFBU");
+    assert_string_equal(body_of(arena, "1f1b_flush", 0, 4, 2), "0 FFBBU");
+    assert_string_equal(body_of(arena, "1f1b", 1, 4, 3), "2 FBFBFBU");
+    assert_string_equal(body_of(arena, "sequential", 1, 4, 2), "0 FBFBU");
+    arena_free(arena);
+}
+
+/* Staleness of M microbatches: orders that go on are stale by what they are ahead, in minibatches, rounded up. */
+static void staleness_and_ring_of_microbatches(void **state)
+{
+    (void)state;
+    const int microbatches[] = {2, 3, 4, 8, 31};
+    for (int nstages = 1; nstages <= 9; nstages++)
+        for (int i = 0; i < COUNT(microbatches); i++)
+            for (int o = 0; o < order_count; o++) {
+                Bench *bench = bench_new();
+                const int m = microbatches[i];
+                add_phase(bench, order_table[o]->name, "stash", 0);
+                Pipe *pipe = make_pipe(bench->arena, nstages, 0);
+                ((Graph *)pipe->graph)->microbatches = m;
+                const Sched *sched = scheduled(bench, pipe);
+                assert_non_null(sched);
+                for (int s = 0; s < nstages; s++) {
+                    const int after = nstages - 1 - s, ahead = sched->phase[0].stage[s].warmup;
+                    const int ring = !strcmp(order_table[o]->name, "gpipe") ? m
+                                     : order_table[o]->slices               ? (after < m ? after + 1 : m)
+                                                                            : ahead + 1;
+                    assert_int_equal(sched->staleness[s], (ahead + m - 1) / m);
+                    assert_int_equal(sched->ring[s], ring);
+                    assert_int_equal(sched->versions[s], sched->staleness[s] + 1);
+                }
+                arena_free(bench->arena);
+            }
+}
+
+/* With equal forwards and backwards a minibatch takes 2(M + S - 1) of them: a bubble of (S - 1) / (M + S - 1). */
+static void flushes_take_the_time_of_the_book(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"gpipe", "1f1b_flush"};
+    for (int nstages = 1; nstages <= 8; nstages++)
+        for (int m = 2; m <= 12; m += 5)
+            for (int o = 0; o < COUNT(orders); o++) {
+                Bench *bench = bench_new();
+                add_phase(bench, orders[o], "stale", 0);
+                Pipe *pipe = make_pipe(bench->arena, nstages, 0);
+                ((Graph *)pipe->graph)->microbatches = m;
+                const Sched *sched = scheduled(bench, pipe);
+                for (int minibatches = 1; minibatches <= 3; minibatches++) {
+                    const DrawRun run = draw_run(bench->arena, sched, TIME_UNIT, minibatches);
+                    const double each = 2.0 * (m + nstages - 1);
+                    assert_true(run.end <= minibatches * each && run.end > (minibatches - 1) * each);
+                    assert_true(minibatches > 1 || run.end == each);
+                }
+                arena_free(bench->arena);
+            }
+}
+
 static void every_preset_is_legal_on_random_registers(void **state)
 {
     (void)state;
@@ -161,7 +236,9 @@ static void every_preset_is_legal_on_random_registers(void **state)
             for (int i = 0; i < preset_count; i++) {
                 Bench *bench = bench_new();
                 add_phase(bench, preset_table[i].order, preset_table[i].rule, 0);
-                const Sched *sched = scheduled(bench, make_pipe(bench->arena, nstages, seed));
+                Pipe *pipe = make_pipe(bench->arena, nstages, seed);
+                ((Graph *)pipe->graph)->microbatches = 1 + (int64_t)(seed * 7 + (uint64_t)nstages) % 6;
+                const Sched *sched = scheduled(bench, pipe);
                 assert_non_null(sched);
                 const int64_t lengths[] = {1, 2, 7, 40};
                 for (int n = 0; n < COUNT(lengths); n++)
@@ -180,7 +257,8 @@ static void hybrids_are_legal(void **state)
                 Bench *bench = bench_new();
                 add_phase(bench, order_table[a]->name, "stash", n);
                 add_phase(bench, order_table[b]->name, "stale", 0);
-                const Pipe *pipe = make_pipe(bench->arena, 4, (uint64_t)n);
+                Pipe *pipe = make_pipe(bench->arena, 4, (uint64_t)n);
+                ((Graph *)pipe->graph)->microbatches = 1 + n % 3;
                 const Sched *sched = scheduled(bench, pipe);
                 assert_non_null(sched);
                 for (int64_t after = 0; after <= 20; after++)
@@ -201,7 +279,7 @@ static void steps_of_a_hybrid_drain_between_phases(void **state)
     static const char expected[] = "F0F1B0U0F2B1U1B2U2F3B3U3F4B4U4";
     Text text = text_new(bench->arena);
     for (int i = 0; i < count; i++)
-        text_printf(&text, "%c%d", "FBUT"[step[i].kind], (int)step[i].minibatch);
+        text_printf(&text, "%c%d", "FBUT"[step[i].kind], (int)step[i].n);
     assert_string_equal(text.data, expected);
     arena_free(bench->arena);
 }
@@ -301,7 +379,7 @@ static void spoilt_steps_are_found(void **state)
     assert_null(prove_steps(bench, sched, step, count));
 
     /* stage 2 is F0 B0 U0 F1 B1 U1 ... */
-    step[2][1].minibatch = 1;
+    step[2][1].n = 1;
     assert_found(prove_steps(bench, sched, step, count),
                  "stage 2 does the backward of minibatch 1 where that of 0 is next");
     step[2][1] = (Step){STEP_UPDATE, 0};
@@ -316,7 +394,7 @@ static void spoilt_steps_are_found(void **state)
     assert_found(prove_steps(bench, sched, step, count), "stage 0 waits for minibatch 9 of the gradient of v0");
 
     step = all_steps(bench, sched, count);
-    step[2][0].minibatch = 1;
+    step[2][0].n = 1;
     assert_found(prove_steps(bench, sched, step, count),
                  "stage 2 does the forward of minibatch 1 where that of 0 is next");
     step[2][0] = (Step){STEP_BACKWARD, 0};
@@ -324,22 +402,21 @@ static void spoilt_steps_are_found(void **state)
     arena_free(bench->arena);
 }
 
-static void no_update(int stage, int nstages, StageOrder *out)
+static void no_update(OrderPlace at, StageOrder *out)
 {
-    (void)stage, (void)nstages;
-    *out = (StageOrder){.body = {STEP_FORWARD, STEP_BACKWARD}, .nbody = 2};
+    order_add(out, at.microbatches, "FB");
 }
 
-static void upside_down(int stage, int nstages, StageOrder *out)
+static void upside_down(OrderPlace at, StageOrder *out)
 {
-    (void)nstages;
-    *out = (StageOrder){.warmup = stage, .body = {STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE}, .nbody = 3};
+    out->warmup = at.stage;
+    order_add(out, 1, "FBU");
 }
 
 static void faulty_orders_are_errors(void **state)
 {
     (void)state;
-    static void (*const faulty[])(int, int, StageOrder *) = {no_update, upside_down};
+    static void (*const faulty[])(OrderPlace, StageOrder *) = {no_update, upside_down};
     for (int i = 0; i < COUNT(faulty); i++) {
         Bench *bench = bench_new();
         const OrderDef order = {.name = "faulty", .doc = "", .source = "", .order = faulty[i]};
@@ -356,6 +433,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets_are_made_of_known_parts),
         cmocka_unit_test(staleness_and_ring),
+        cmocka_unit_test(bodies_of_microbatches),
+        cmocka_unit_test(flushes_take_the_time_of_the_book),
+        cmocka_unit_test(staleness_and_ring_of_microbatches),
         cmocka_unit_test(stale_rule_keeps_one_version),
         cmocka_unit_test(every_preset_is_legal_on_random_registers),
         cmocka_unit_test(hybrids_are_legal),

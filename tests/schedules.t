@@ -1,0 +1,76 @@
+#!/bin/bash
+# schedules.t: orders x weight rules x microbatches x cuts, drawn by seed, as whole programs: the threaded run saves the same
+# bits as the serial one; what a program measures is what `pnetc check --json` said; a schedule that empties the pipe for
+# each update saves the same bits as one stage that sums the same microbatches. SEEDS="5 6 7" tests/schedules.t draws others,
+# DRAWS=40 more of them.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/tap.sh"
+SEEDS=${SEEDS:-1}
+DRAWS=${DRAWS:-5}
+cd "$WORK" || exit 2
+target=ref
+[ -e "$B/lib/libpn_cpu.a" ] && target=cpu
+sed '/^ *register$/d' "$ROOT/examples/lenet5.pnet" >lenet5.pnet
+sed '/^ *register$/d' "$ROOT/tests/nets/branches.pnet" >branches.pnet
+sed '/^ *register$/d; s/if cut { register }//' "$ROOT/tests/nets/residual.pnet" >residual.pnet
+orders=$("$PNETC" list schedules | sed -n '/^orders/,/^$/s/^  \([a-z0-9_]*\)  .*/\1/p')
+rules=$("$PNETC" list schedules | sed -n '/^weight rules/,/^$/s/^  \([a-z0-9_]*\)  .*/\1/p')
+small=(--set 'train.data=digits(train = 200, test = 40)' --set train.batch=24 --set pipeline.balance=1000)
+
+# program FOLDER NET SCHEDULE ARGUMENTS...
+program() {
+    local folder=$1 net=$2 schedule=$3
+    shift 3
+    "$PNETC" build "$net.pnet" -o "$folder" --quiet --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" "$@" \
+        >build.log 2>&1
+}
+# train FOLDER NET NAME OPTIONS...
+train() {
+    local program=$1/$2 name=$3
+    shift 3
+    "$program" --quiet --steps 11 --save "$name.safetensors" --report "$name.json" "$@" >"$name.log" 2>&1 ||
+        note "$name: $(tail -3 "$name.log")"
+}
+measured() { # the keys that a report and `check --json` both have, flat, one a line
+    sed -n 's/,$//; s/^ *"\(stage\|staleness\|ring\|static_bytes\|traffic_bytes\)": \([0-9]*\)$/\1 \2/p' "$1"
+}
+pick() { # one of the arguments after the first, by the number before them
+    local n=$1
+    shift
+    shift $((n % $#))
+    echo "$1"
+}
+
+nets=(lenet5 branches residual)
+for seed in $SEEDS; do
+    RANDOM=$seed
+    for ((draw = 0; draw < DRAWS; draw++)); do
+        # shellcheck disable=SC2086 # words
+        order=$(pick $RANDOM $orders) rule=$(pick $RANDOM $rules) slices=$(pick $RANDOM 1 2 3 4 6)
+        net=$(pick $RANDOM "${nets[@]}") cut=$(pick $RANDOM 1 2 1,3 1,2,3,4)
+        schedule="schedule(\"$order\", weights = $rule, microbatches = $slices)"
+        what="$net ($cut) $order, $rule, $slices slices"
+        rm -rf program one ./*.safetensors
+        if ! program program $net "$schedule" --set "pipeline.registers=ppv($cut)"; then
+            like "$(cat build.log)" '^[^:]*:[0-9]+:[0-9]+: error: .*\[P0[0-9]+\]$' "seed $seed: $what: refused, and where"
+            continue
+        fi
+        train program $net serial --transport serial --eval-every 4
+        train program $net threads --transport threads --eval-every 3
+        cmp -s serial.safetensors threads.safetensors
+        ok $? "seed $seed: $what: serial equals threads ($target)"
+        "$PNETC" check $net.pnet --json --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" \
+            --set "pipeline.registers=ppv($cut)" >check.json 2>/dev/null
+        is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
+        case $order in
+        gpipe | 1f1b_flush | sequential)
+            program one $net "sequential(microbatches = $slices)" --set "pipeline.registers=ppv()" ||
+                note "$(cat build.log)"
+            train one $net one --transport serial
+            cmp -s serial.safetensors one.safetensors
+            ok $? "seed $seed: $what: the bits of one stage"
+            ;;
+        esac
+    done
+done
+done_testing
