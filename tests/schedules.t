@@ -46,27 +46,27 @@ for seed in $SEEDS; do
     RANDOM=$seed
     for ((draw = 0; draw < DRAWS; draw++)); do
         # shellcheck disable=SC2086 # words
-        order=$(pick $RANDOM $orders) rule=$(pick $RANDOM $rules) slices=$(pick $RANDOM 1 2 3 4 6)
-        net=$(pick $RANDOM "${nets[@]}") cut=$(pick $RANDOM 1 2 1,3 1,2,3,4)
+        order=$(pick "$RANDOM" $orders) rule=$(pick "$RANDOM" $rules) slices=$(pick "$RANDOM" 1 2 3 4 6)
+        net=$(pick "$RANDOM" "${nets[@]}") cut=$(pick "$RANDOM" 1 2 1,3 1,2,3,4)
         schedule="schedule(\"$order\", weights = $rule, microbatches = $slices)"
         what="$net ($cut) $order, $rule, $slices slices"
         rm -rf program one ./*.safetensors
-        if ! program program $net "$schedule" --set "pipeline.registers=ppv($cut)"; then
+        if ! program program "$net" "$schedule" --set "pipeline.registers=ppv($cut)"; then
             like "$(cat build.log)" '^[^:]*:[0-9]+:[0-9]+: error: .*\[P0[0-9]+\]$' "seed $seed: $what: refused, and where"
             continue
         fi
-        train program $net serial --transport serial --eval-every 4
-        train program $net threads --transport threads --eval-every 3
+        train program "$net" serial --transport serial --eval-every 4
+        train program "$net" threads --transport threads --eval-every 3
         cmp -s serial.safetensors threads.safetensors
         ok $? "seed $seed: $what: serial equals threads ($target)"
-        "$PNETC" check $net.pnet --json --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" \
+        "$PNETC" check "$net.pnet" --json --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" \
             --set "pipeline.registers=ppv($cut)" >check.json 2>/dev/null
         is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
         case $order in
         gpipe | 1f1b_flush | sequential)
-            program one $net "sequential(microbatches = $slices)" --set "pipeline.registers=ppv()" ||
+            program one "$net" "sequential(microbatches = $slices)" --set "pipeline.registers=ppv()" ||
                 note "$(cat build.log)"
-            train one $net one --transport serial
+            train one "$net" one --transport serial
             cmp -s serial.safetensors one.safetensors
             ok $? "seed $seed: $what: the bits of one stage"
             ;;
