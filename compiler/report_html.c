@@ -78,10 +78,13 @@ static void figures(const Page *page, Text *out)
     }
     text_printf(out, "<dl class=\"figures\">\n");
     figure(out, "step, predicted", human_seconds(a, p->step),
-           arena_printf(a, "%s images/s", human_count(a, (double)pipe->graph->batch / p->step)));
+           arena_printf(a, "%s images/s",
+                        human_count(a, (double)(pipe->graph->batch * pipe->graph->microbatches) / p->step)));
     if (page->trace)
-        figure(out, "step, measured", human_seconds(a, page->trace->step),
-               arena_printf(a, "%s images/s", human_count(a, (double)pipe->graph->batch / page->trace->step)));
+        figure(
+            out, "step, measured", human_seconds(a, page->trace->step),
+            arena_printf(a, "%s images/s",
+                         human_count(a, (double)(pipe->graph->batch * pipe->graph->microbatches) / page->trace->step)));
     if (p->nstages > 1) {
         figure(out, "speed-up", arena_printf(a, "%.2f x", p->speedup),
                arena_printf(a, "over one worker; efficiency %.0f %%", 100 * p->speedup / p->workers));
@@ -137,7 +140,7 @@ static void head(const Page *page, Text *out)
     html_printf(out, "%s, target %s, %d stage%s", graph->file ? graph->file : "", plan->target->name, n, plural(n));
     if (n > 1)
         html_printf(out, " (%d as the paper counts)", 2 * n);
-    html_printf(out, ", batch %lld", (Int)graph->batch);
+    html_printf(out, ", batch %lld", (Int)(graph->batch * graph->microbatches));
     if (sched->settings->pipeline.threads > 1)
         html_printf(out, ", %lld threads a stage", (Int)sched->settings->pipeline.threads);
     html_printf(out, ", schedule ");

@@ -50,10 +50,10 @@ static void diagram_box(const Diagram *d, const DrawStep *step)
     const bool backward = step->kind == STEP_BACKWARD;
     chart_box(d->out, arena_printf(arena, "%s%s", backward ? "B" : "F", spans[step->span]), x, y, width, d->box,
               "stage %d: %s of minibatch %lld\nreads the weights after %lld update%s%s", step->stage,
-              backward ? "backward" : "forward", (Int)step->minibatch, (Int)step->version, plural(step->version),
+              backward ? "backward" : "forward", (Int)step->n, (Int)step->version, plural(step->version),
               backward ? arena_printf(arena, "\n%lld update%s since its forward", (Int)step->age, plural(step->age))
                        : "");
-    chart_text(d->out, "b m halo", x + width / 2, y + 14, "%c%lld", backward ? 'B' : 'F', (Int)step->minibatch);
+    chart_text(d->out, "b m halo", x + width / 2, y + 14, "%c%lld", backward ? 'B' : 'F', (Int)step->n);
     if (d->small)
         return;
     chart_text(d->out, "small m halo ink", x + width / 2, y + 27, "v%lld", (Int)step->version);
@@ -147,7 +147,7 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
                              *const thin[] = {"F thin", "B thin", "U thin"};
     Arena *arena = out->arena;
     chart_box(out, (width < 6 ? thin : styles)[kind], x, y, width, STRIP_BOX, "stage %d: %s of minibatch %lld\n%s%s",
-              step->stage, words[kind], (Int)step->minibatch, human_seconds(arena, step->end - step->begin),
+              step->stage, words[kind], (Int)step->n, human_seconds(arena, step->end - step->begin),
               waited > 0 ? arena_printf(arena, ", %s of it waiting", human_seconds(arena, waited)) : "");
     const char *text = arena_printf(arena, "%c%lld", "FBU"[kind], (Int)step -> minibatch);
     if (chart_width(text, 13) < width - 2)
