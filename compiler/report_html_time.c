@@ -149,7 +149,7 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
     chart_box(out, (width < 6 ? thin : styles)[kind], x, y, width, STRIP_BOX, "stage %d: %s of minibatch %lld\n%s%s",
               step->stage, words[kind], (Int)step->n, human_seconds(arena, step->end - step->begin),
               waited > 0 ? arena_printf(arena, ", %s of it waiting", human_seconds(arena, waited)) : "");
-    const char *text = arena_printf(arena, "%c%lld", "FBU"[kind], (Int)step -> minibatch);
+    const char *text = arena_printf(arena, "%c%lld", "FBU"[kind], (Int)step -> n);
     if (chart_width(text, 13) < width - 2)
         chart_text(out, "b m halo", x + width / 2, y + 19, "%s", text);
 }

@@ -17,7 +17,7 @@ typedef struct {
     bool room;        /* else: input */
     const char *name; /* of the register */
     int stage;
-    int64_t minibatch;
+    int64_t minibatch; /* or microbatch */
     double begin, end;
 } TraceWait;
 

@@ -50,8 +50,8 @@ static bool choose_minibatches(Trace *trace, const Sched *sched)
             const TimedStep *step = &trace->stage[s].step[i].at;
             if (step->kind != STEP_UPDATE)
                 continue;
-            first = step->minibatch < first ? step->minibatch : first;
-            last = step->minibatch > last ? step->minibatch : last;
+            first = step->n < first ? step->n : first;
+            last = step->n > last ? step->n : last;
         }
     if (sched->nphases > 1 && sched->phase[0].choice->minibatches > first)
         last = last < sched->phase[0].choice->minibatches ? last : sched->phase[0].choice->minibatches - 1;
@@ -65,7 +65,8 @@ static bool choose_minibatches(Trace *trace, const Sched *sched)
     return last >= first;
 }
 
-static void measure_stage(Arena *arena, const Trace *trace, TraceStage *stage)
+/* `slices`: microbatches of a minibatch. */
+static void measure_stage(Arena *arena, const Trace *trace, int64_t slices, TraceStage *stage)
 {
     double *taken[3];
     int count[3] = {0};
@@ -74,16 +75,18 @@ static void measure_stage(Arena *arena, const Trace *trace, TraceStage *stage)
     for (int i = 0; i < stage->nsteps; i++) {
         const TraceStep *step = &stage->step[i];
         const int k = step->at.kind == STEP_FORWARD ? 0 : step->at.kind == STEP_BACKWARD ? 1 : 2;
-        if (step->at.minibatch >= trace->first && step->at.minibatch <= trace->last)
+        const int64_t minibatch = step->at.n / (k == 2 ? 1 : slices);
+        if (minibatch >= trace->first && minibatch <= trace->last)
             taken[k][count[k]++] = fmax(0, step->at.end - step->at.begin - step->waited);
     }
-    stage->forward = median(taken[0], count[0]);
-    stage->backward = median(taken[1], count[1]);
+    stage->forward = (double)slices * median(taken[0], count[0]);
+    stage->backward = (double)slices * median(taken[1], count[1]);
     stage->update = median(taken[2], count[2]);
     const double minibatches = (double)(trace->last - trace->first + 1);
     for (int w = 0; w < stage->nwaits; w++) {
         const TraceWait *wait = &stage->wait[w];
-        if (wait->minibatch >= trace->first && wait->minibatch <= trace->last)
+        const int64_t minibatch = wait->minibatch / slices;
+        if (minibatch >= trace->first && minibatch <= trace->last)
             *(wait->room ? &stage->room : &stage->input) += (wait->end - wait->begin) / minibatches;
     }
 }
@@ -98,7 +101,7 @@ static double *update_ends(Arena *arena, const Trace *trace, int s, const double
     *count = 0;
     for (int i = 0; i < stage->nsteps; i++) {
         const TimedStep *step = &stage->step[i].at;
-        if (step->kind != STEP_UPDATE || step->minibatch < trace->first || step->minibatch > trace->last)
+        if (step->kind != STEP_UPDATE || step->n < trace->first || step->n > trace->last)
             continue;
         while (at < ninterruptions && interruption[at] < last)
             at++;
@@ -143,7 +146,7 @@ bool trace_measure(Arena *arena, Trace *trace, const Sched *sched, const double 
     double *first = NULL;
     int nfirst = 0;
     for (int s = 0; s < trace->nstages; s++) {
-        measure_stage(arena, trace, &trace->stage[s]);
+        measure_stage(arena, trace, sched->pipe->graph->microbatches, &trace->stage[s]);
         double *end = update_ends(arena, trace, s, interruption[s], ninterruptions[s], &count);
         if (s == 0) {
             first = end;
