@@ -37,7 +37,7 @@ double stage_time(const StageTime *stage); /* its work */
 typedef struct {
     StepKind kind;
     int stage;
-    int64_t n; /* microbatch; UPDATE: minibatch */
+    int64_t n;         /* microbatch; UPDATE: minibatch */
     double begin, end; /* transfers that hold up the worker included */
 } TimedStep;
 typedef struct {
