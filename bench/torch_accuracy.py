@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_resnet import ResNet
+from torch_networks import ResNet
 
 BATCH = 128
 CROP = 4

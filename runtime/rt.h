@@ -58,6 +58,7 @@ struct pn_run {
     int threads;                      /* that a stage's kernels share their work among; 1 where the target knows none */
     struct pn_dataset *data;
     struct pn_loader *loader;         /* NULL: stages gather minibatches themselves (data/loader.c) */
+    int64_t loader_bytes;             /* of its rings */
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
     bool exact;                       /* --exact: everything is direct */
     atomic_int stop;                  /* 1: a stage failed */

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
 export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
-for name in lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness; do
+for name in lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
     help=$("$ROOT/bench/$name" --help 2>&1)
     is $? 0 "$name --help"
     like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
@@ -77,4 +77,18 @@ assert f["resnet20_two_workers_images_per_second"] > 0 and 0.1 < f["resnet20_spe
 assert all(0 < f[f"resnet20_{key}"] <= limit for key, limit in (("balance", 1), ("no_wait", 1), ("together", 4)))
 PY
 ok $? "paper_speedup: its factors"
+# Fast or slow does not matter here (its exit status does): that it measures, on any machine.
+"$ROOT/bench/throughput" lenet5 --busy --steps 7 --batch 20 --json busy.json >out 2>&1
+ok "$(($? > 1))" "throughput: LeNet-5 beside a busy loop"
+python3 - <<'PY'
+import json
+f = json.load(open("busy.json"))
+assert f["busy"] and f["parameters"] == 61706 and f["step_flops"] == 2 * 20 * (3 * 416520 - 117600), f["step_flops"]
+for name in ("one_worker", "two_stages", "one_worker_2_threads"):
+    assert f[name + "_images_per_second"] > 0 and f[name + "_to_floor"] > 0.5 and f[name + "_peak_bytes"] > 1 << 22, name
+assert f["two_stages_to_one_worker_2_threads"] > 0 and f["two_cores_flops"] > 1e9 and f["one_core_bytes"] > 1e8
+PY
+ok $? "throughput: its figures"
+is "$("$ROOT/bench/throughput" lenet5 --busy --steps 7 --batch 20 2>&1 | head -1)" \
+    "1 finished rounds of the same kind are kept (--fresh measures anew)" "throughput: finished rounds are kept"
 done_testing

@@ -68,6 +68,7 @@ void pn_loader_open(pn_run *run, int64_t ahead)
             continue;
         Ring *ring = &loader->ring[i];
         ring->memory = pn_alloc(bytes * slots(loader));
+        run->loader_bytes += bytes * slots(loader);
         ring->slot = pn_alloc((int64_t)sizeof *ring->slot * slots(loader));
         for (int64_t s = 0; s < slots(loader); s++)
             ring->slot[s].number = -1;
