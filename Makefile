@@ -122,7 +122,7 @@ sim_o     := $(patsubst %.cpp,$(B)/obj/%.o,$(wildcard tests/cudasim/*.cpp))
 cudasim: $(B)/tests/libcudasim.so ## build the GPU double (tests/cudasim/README.md)
 $(B)/obj/tests/cudasim/%.o: tests/cudasim/%.cpp
 	$(call say,CXX,$<)
-	$(Q)mkdir -p $(@D) && $(CXX) -std=gnu++17 -O2 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -Werror \
+	$(Q)mkdir -p $(@D) && $(CXX) -std=gnu++17 -O3 -g -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow -Werror \
 	    -I$(CUDA_HOME)/include -MMD -MP -c -o $@ $<
 $(B)/tests/libcudasim.so: $(sim_o)
 	$(call say,LINK,$@)

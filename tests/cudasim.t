@@ -94,6 +94,18 @@ plant branch_joined_late 99 "race: .* buffer 'stage 0 conv1.gradient'|uninitiali
 plant call_in_capture 99 "cudaMalloc is called while stream 'stage 0' is captured"
 plant pageable_in_capture 99 "during capture uses pageable host memory"
 plant overwritten_beside 99 "race: the (write to|read of) $image"
+plant dnn_overrun 99 "cuDNN convolution forward, tensor 3: overrun: 2304 bytes from buffer 'stage 0 conv1.out' \+2000"
+plant dnn_weights_missing 99 "w: uninitialised read: .* buffer 'stage 0 conv1.gradient' \+0 "
+plant dnn_pointer_missing 99 "the variant pack has no pointer for tensor 3"
+plant dnn_shape_refused 3 "CUDNN_STATUS_BAD_PARAM: is_valid_spatial_dim"
+plant dnn_misaligned 99 "tensor 1 is promised to be aligned to 16 bytes: $image \+4 "
+plant dnn_stream_forgotten 99 "race: .* buffer 'stage 0 conv1.out' .*cuDNN convolution forward|uninitialised read: .*'stage 0 conv1.out'"
+plant wrong_count 99 "send of 1000 elements to rank 1, buffer 'stage 0 conv1.out'.* meets receive of 993 elements"
+plant circular_receive 98 "deadlock: .*NCCL exchange of rank"
+plant receive_unwaited 99 "race: .* buffer 'stage 1 conv1.gradient'"
+plant captured_on_one_side 99 "both must be captured, or neither"
+plant same_gpu 99 "ranks 0 and 1 of a communicator are on the same GPU 0"
+plant mean_count 99 "all-reduce of 1000 elements.* meets all-reduce of 999"
 export CUDASIM_MEMORY=1M
 plant too_big 3 "out of memory is an error: cudaErrorMemoryAllocation"
 unset CUDASIM_MEMORY
@@ -104,7 +116,12 @@ export CUDASIM_STATS=$WORK/stats
 planted eager half_initialised right
 like "$(cat "$WORK/stats")" "^device 0 peak_bytes 16384 left_bytes 16384$" "statistics: bytes of the GPU"
 like "$(cat "$WORK/stats")" "^ran kernel scale 2$" "statistics: how often each kernel ran"
+like "$(cat "$WORK/stats")" "^reports 0$" "statistics: reports"
+planted lazy dnn_overrun right
+like "$(cat "$WORK/stats")" "^cudnn plans accepted 1$" "real cuDNN has checked the plan"
 unset CUDASIM_STATS
+planted eager circular_receive wrong
+like "$text" "waits for its peer: receive of 16 elements from rank 1, buffer 'stage 0" "a deadlock shows who waits for whom"
 CUDASIM_FAIL=cudaMalloc:1 planted eager overrun right
 is "$code" 3 "a failure on demand reaches the program"
 like "$text" "cudaMalloc.*out of memory" "which says so"

@@ -16,8 +16,6 @@ struct CUgraphExec_st {
 
 namespace sim
 {
-void order_exchange(const OpRef &op); // nccl.cpp
-
 namespace
 {
 std::vector<bool> reached(const Capture &capture, std::vector<int> open)
@@ -82,6 +80,7 @@ void launch(CUgraphExec_st *graph, CUstream_st *stream)
     for (const Node &node : graph->nodes) {
         OpRef op =
             make_op(node.work, node.device, graph->timelines[size_t(node.lane)], "graph, captured on " + node.where);
+        op->from_graph = true;
         for (int earlier : node.needs)
             need(op, made[size_t(earlier)]);
         need(op, begin);

@@ -29,6 +29,8 @@ State &state()
     return *one;
 }
 
+thread_local Clock own_clock; // what this host thread has waited for
+
 const char *kind_name(Kind kind)
 {
     static const char *const names[] = {"empty", "kernel", "copy", "set", "host", "dnn", "nccl"};
@@ -39,8 +41,11 @@ void run(const OpRef &op)
 {
     state().ready.erase(op->id);
     op->clock = op->from_host;
-    for (const OpRef &earlier : op->needs)
+    op->strict = op->from_own;
+    for (const OpRef &earlier : op->needs) {
         join(op->clock, earlier->clock);
+        join(op->strict, earlier->strict);
+    }
     op->needs.clear();
     begin_record(*op);
     if (op->work.kind != Kind::empty) {
@@ -51,7 +56,8 @@ void run(const OpRef &op)
     if (op->work.run) {
         Op *outer = current;
         current = op.get();
-        op->work.run(*op);
+        std::function<void(Op &)> body = op->work.run; // finish() lets the operation's go
+        body(*op);
         current = outer;
     }
     if (op->work.kind != Kind::nccl)
@@ -137,8 +143,8 @@ bool other_threads_sleep()
     for (const auto &entry : state().pending) {
         const Op &op = *entry.second;
         if (op.phase == Phase::started)
-            fprintf(stderr, "cudasim:   #%llu %s (%s) waits for its peer\n", (unsigned long long)op.id,
-                    op.work.label.c_str(), op.where.c_str());
+            fprintf(stderr, "cudasim:   #%llu %s (%s) waits for its peer: %s\n", (unsigned long long)op.id,
+                    op.work.label.c_str(), op.where.c_str(), exchange_waits_for(op).c_str());
         else if (op.work.kind != Kind::empty && ++lines <= 20)
             fprintf(stderr, "cudasim:   #%llu %s (%s) waits for %zu operations before it\n", (unsigned long long)op.id,
                     op.work.label.c_str(), op.where.c_str(), op.missing);
@@ -167,6 +173,7 @@ void wait_for_others(const OpRef &target, uint64_t &seen, double &idle)
 void seen_by_host(const Op &op)
 {
     join(host_clock(), op.clock);
+    join(own_clock, op.strict);
     release_pins();
 }
 } // namespace
@@ -180,6 +187,7 @@ OpRef make_op(const Work &work, int device, int timeline, const std::string &whe
     op->timeline = timeline;
     op->where = where;
     op->from_host = host_clock();
+    op->from_own = own_clock;
     return op;
 }
 

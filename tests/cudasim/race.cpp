@@ -179,9 +179,11 @@ void begin_record(Op &op)
 {
     State &s = state();
     op.mark = ++s.marks[op.timeline];
-    if (op.clock.size() <= size_t(op.timeline))
-        op.clock.resize(size_t(op.timeline) + 1);
-    op.clock[op.timeline] = op.mark;
+    for (Clock *clock : {&op.clock, &op.strict}) {
+        if (clock->size() <= size_t(op.timeline))
+            clock->resize(size_t(op.timeline) + 1);
+        (*clock)[size_t(op.timeline)] = op.mark;
+    }
     op.record = uint32_t(s.records.size());
     s.records.push_back({op.timeline, op.mark, op.work.label + " (" + op.where + ")"});
 }

@@ -139,11 +139,15 @@ struct Op {
     Work work;
     int device = 0, timeline = 0;
     std::string where; // "stream 'stage 0'"
+    bool from_graph = false;
     std::vector<std::shared_ptr<Op>> needs;
     std::vector<Op *> dependents;
     size_t missing = 0;
     Phase phase = Phase::waiting;
-    Clock from_host, clock;
+    // What comes before it. A wait by any host thread is taken to be known to all threads that enqueue later: hand-overs between
+    // threads are not seen. `strict` leaves that out, and is what an NCCL exchange passes on to the other rank: otherwise a
+    // receive that was enqueued earlier would inherit what its own host did afterwards.
+    Clock from_host, clock, from_own, strict;
     uint32_t mark = 0, record = 0;
 };
 using OpRef = std::shared_ptr<Op>;
@@ -156,6 +160,10 @@ void wait_for(OpRef op);
 void wait_all(int device);
 bool query(const OpRef &op); // true: done, and the host has seen it
 size_t unfinished();
+
+// ---- nccl.cpp ----
+void order_exchange(const OpRef &op);         // after its communicator's earlier ones
+std::string exchange_waits_for(const Op &op); // of one that has begun
 
 // ---- stream.cpp, capture.cpp (their structures: stream.h) ----
 struct Node { // of a graph
