@@ -217,7 +217,9 @@ EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t handle)
         return last(cudaErrorLaunchFailure);
     if (stream->capture || forbidden_in_capture(call.name))
         return last(cudaErrorStreamCaptureUnsupported);
-    wait_for(stream->legacy ? stream_op(stream, Work()) : stream->tail);
+    if (stream->legacy) // it also waits for all blocking streams
+        submit(stream_op(stream, Work()));
+    wait_for(stream->tail);
     return last(cudaSuccess);
 }
 
