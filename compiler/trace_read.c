@@ -58,7 +58,6 @@ static bool read_head(Reading *r, const json_t *top)
                                   (long long)stages, (long long)batch, pipe->nstages, (long long)pipe->graph->batch));
     r->trace->transport = arena_printf(r->arena, "%s", text_of(head, "transport"));
     r->trace->target = arena_printf(r->arena, "%s", text_of(head, "target"));
-    r->trace->minibatches = integer_of(head, "minibatches");
     r->trace->dropped = integer_of(head, "dropped");
     return true;
 }
@@ -113,6 +112,7 @@ static bool read_event(Reading *r, const json_t *event, size_t number)
                           (int)stage, minibatch, begin, begin + seconds};
     *vec_push(r->arena, &r->step[stage]) = (TraceStep){.at = at};
     sum->core += core;
+    r->trace->minibatches += stage == 0 && kind == EVENT_UPDATE;
     return true;
 }
 
