@@ -32,6 +32,8 @@ void report_front_json(const Front *front, int chosen, Text *out);
 /* The network with its registers under the preset as the only phase. */
 Outcome outcome_of_preset(const Graph *written, const Settings *settings, const CostModel *model,
                           const PresetDef *preset);
+/* The preset slices minibatches, and those of the network are not sliced. */
+bool preset_lacks_slices(const Graph *written, const Settings *settings, const PresetDef *preset);
 /* One line a preset: bubble, memory, traffic, staleness, speed. The cuts are those of `written`. */
 void report_schedules(const Graph *written, const Settings *settings, const CostModel *model, Text *out);
 void report_schedules_json(const Graph *written, const Settings *settings, const CostModel *model, Text *out);

@@ -23,11 +23,16 @@ static Settings with_preset(const Settings *settings, const PresetDef *preset)
     return made;
 }
 
+bool preset_lacks_slices(const Graph *written, const Settings *settings, const PresetDef *preset)
+{
+    return written->microbatches == 1 && with_preset(settings, preset).pipeline.phase[0].order->slices;
+}
+
 Outcome outcome_of_preset(const Graph *written, const Settings *settings, const CostModel *model,
                           const PresetDef *preset)
 {
     const Settings with = with_preset(settings, preset);
-    if (with.pipeline.phase[0].order->slices && written->microbatches == 1)
+    if (preset_lacks_slices(written, settings, preset))
         return (Outcome){0};
     return outcome(written, written->cut, written->ncuts, &with, model);
 }
@@ -46,8 +51,7 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
     for (int i = 0; i < preset_count; i++) {
         const Outcome o = outcome_of_preset(written, settings, model, &preset_table[i]);
         if (!o.legal) {
-            const bool slices =
-                written->microbatches == 1 && with_preset(settings, &preset_table[i]).pipeline.phase[0].order->slices;
+            const bool slices = preset_lacks_slices(written, settings, &preset_table[i]);
             text_printf(out, "%-20s %s\n", preset_table[i].name,
                         slices ? "needs microbatches (*)" : "not possible here");
             unsliced |= slices;

@@ -6,6 +6,11 @@ const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
+const char *page_slice(const Graph *graph)
+{
+    return graph->microbatches > 1 ? "microbatch" : "minibatch";
+}
+
 static const char *number_word(Arena *arena, int n)
 {
     static const char *const words[] = {"No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"};

@@ -51,6 +51,7 @@ void page_bands(const Page *page, const Columns *columns, double top, double bot
 void page_names(const Page *page, const Columns *columns, double y, Text *out);
 /* Time of each node on the device of its stage. */
 const NodeTime *page_times(Arena *arena, const Page *page);
-const char *plural(int64_t count); /* "" or "s" */
+const char *plural(int64_t count);          /* "" or "s" */
+const char *page_slice(const Graph *graph); /* what a forward takes: "minibatch", or "microbatch" where it is sliced */
 
 #endif

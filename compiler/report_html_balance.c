@@ -144,8 +144,9 @@ static void register_chart(const Page *page, Text *out)
             const double thick = fmax(1.5, THICKEST * (double)ways[k].bytes / (double)most);
             const double x1 = x + BOX + 3, x2 = x + BOX + GAP - 3, tip = 9;
             text_printf(out, "<g><title>");
-            html_printf(out, "register %d, %s: %s a minibatch, %s on the link", s + 1, ways[k].word,
-                        human_bytes(arena, ways[k].bytes), human_seconds(arena, ways[k].seconds));
+            html_printf(out, "register %d, %s: %s a %s, %s on the link", s + 1, ways[k].word,
+                        human_bytes(arena, ways[k].bytes), page_slice(plan->sched->pipe->graph),
+                        human_seconds(arena, ways[k].seconds));
             text_printf(out, "</title><path class=\"%s\" stroke-width=\"%.2f\" d=\"M%g %gH%g\"/>", ways[k].style, thick,
                         ways[k].there ? x1 : x1 + tip, ways[k].y, ways[k].there ? x2 - tip : x2);
             const double from = ways[k].there ? x2 - tip : x1 + tip, to = ways[k].there ? x2 : x1, wide = thick / 2 + 4;
@@ -166,11 +167,10 @@ void page_registers(const Page *page, Text *out)
     Arena *arena = out->arena;
     const Plan *plan = page->balance->plan;
     const Pipe *pipe = plan->sched->pipe;
-    html_section(
-        out, "registers", "Register traffic",
-        "What crosses the cuts in a minibatch: values forward (solid), their gradients back (dashed); %s in all. "
-        "Columns forward, gradient and test are slots.",
-        human_bytes(arena, plan->traffic_bytes));
+    html_section(out, "registers", "Register traffic",
+                 "What crosses the cuts: values forward (solid), their gradients back (dashed); %s a minibatch. "
+                 "Columns forward, gradient and test are slots.",
+                 human_bytes(arena, plan->traffic_bytes));
     register_chart(page, out);
     html_table(out, "registers", columns, styles, COUNT(columns));
     for (int e = 0; e < pipe->nedges; e++) {

@@ -115,7 +115,7 @@ static void scatter(const Page *page, Text *out)
     const double here = page->balance->plan->sched->stale_fraction;
     double most_x = fmax(0.01, here), most_y = fmax(1, p->speedup);
     Point *point = arena_alloc(arena, sizeof *point * (size_t)front->nrows);
-    int count = 0;
+    int count = 0, on_front = 0;
     for (int i = 0; i < front->nrows; i++) {
         if (!front->row[i].outcome.legal)
             continue;
@@ -134,7 +134,7 @@ static void scatter(const Page *page, Text *out)
         point[count] =
             (Point){x_of(o->stale_fraction, most_x), y_of(o->speedup, most_y), i + 1, front_holds(front, i), false};
         if (point[count].holds)
-            text_printf(out, "%s%.2f %.2f", i ? "L" : "M", point[count].x, point[count].y);
+            text_printf(out, "%s%.2f %.2f", on_front++ ? "L" : "M", point[count].x, point[count].y);
         count++;
     }
     text_printf(out, "\"/>\n");
@@ -239,7 +239,9 @@ static void schedules(const Page *page, Text *out)
             html_cell(out, "n", "%s", human_bytes(arena, o.static_bytes));
             html_cell(out, "n", "%s", human_bytes(arena, o.traffic_bytes));
         } else {
-            text_printf(out, "<td colspan=\"8\">not possible here</td>");
+            text_printf(out, "<td colspan=\"8\">%s</td>",
+                        preset_lacks_slices(page->written, page->settings, preset) ? "needs microbatches"
+                                                                                   : "not possible here");
         }
         html_cell(out, "w", "%s", preset->doc);
         text_printf(out, "</tr>\n");

@@ -40,8 +40,9 @@ void page_layers(const Page *page, Text *out)
     const Pipe *pipe = sched->pipe;
     const NodeTime *time = page_times(arena, page);
     html_section(out, "layers", "Layers",
-                 "The same in figures: MACs of the forward of an image, times of a minibatch; # numbers the weighted "
-                 "layers, as ppv(...) counts.");
+                 "The same in figures: MACs of the forward of an image, times of a %s; # numbers the weighted "
+                 "layers, as ppv(...) counts.",
+                 page_slice(pipe->graph));
     int layer = 0;
     for (int s = 0; s < pipe->nstages; s++) {
         const Stage *stage = &pipe->stage[s];

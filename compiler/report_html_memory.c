@@ -97,7 +97,8 @@ static void stage_map(const Page *page, int s, Text *out)
     map.pitch = fmin(40, (PAGE_WIDTH - LEFT - GAP - 10) / (3.0 * map.nodes));
     map.test_left = LEFT + 2 * map.nodes * map.pitch + GAP;
     text_printf(out, "<h3>");
-    html_printf(out, "Stage %d, transient memory over a minibatch: %s", s, human_bytes(arena, map.bytes));
+    html_printf(out, "Stage %d, transient memory over a %s: %s", s, page_slice(plan->sched->pipe->graph),
+                human_bytes(arena, map.bytes));
     text_printf(out, "</h3>\n");
     if (map.bytes == 0) {
         text_printf(out, "<p>This stage has none.</p>\n");
@@ -142,9 +143,9 @@ void page_memory(const Page *page, Text *out)
     for (int s = 0; s < n; s++)
         most = plan->stage[s].static_bytes > most ? plan->stage[s].static_bytes : most;
     html_section(out, "memory", "Memory",
-                 "All of it is static: %s. A ring has a slot for each minibatch in flight at its stage; transient "
+                 "All of it is static: %s. A ring has a slot for each %s in flight at its stage; transient "
                  "buffers lie over each other where they never live at one time.",
-                 human_bytes(out->arena, plan->static_bytes));
+                 human_bytes(out->arena, plan->static_bytes), page_slice(plan->sched->pipe->graph));
     for (int s = 0; s < n; s++)
         stage_bar(page, s, most, out);
     html_legend(out, parts, COUNT(parts));

@@ -180,10 +180,10 @@ static void flow(const Page *page, const Columns *c, Text *out)
         const double bytes = 4.0 * (double)shape_count(&node->shape) * (double)graph->batch;
         const double height = fmax(1.5, HEIGHT * bytes / most), gap = c->pitch > 12 ? 2 : 0.5;
         chart_box(out, weighted(node) ? "S" : "T", c->left + i * c->pitch + gap, bottom - height, c->pitch - 2 * gap,
-                  height, "%s: %s%s%s\n%s, %s a minibatch\n%lld parameters", node->name, node->op->name,
+                  height, "%s: %s%s%s\n%s, %s a %s\n%lld parameters", node->name, node->op->name,
                   node->fused ? ", then " : "", node->fused ? node->fused : "",
                   shape_text_batch(arena, &node->shape, graph->batch), human_bytes(arena, (int64_t)bytes),
-                  (Int)graph_param_count(graph, c->node[i]));
+                  page_slice(graph), (Int)graph_param_count(graph, c->node[i]));
     }
     skips(page, c, top + 2, ARCS - 8, out);
     page_names(page, c, bottom, out);
@@ -234,14 +234,13 @@ void page_network(const Page *page, Text *out)
     const Graph *graph = page->balance->plan->sched->pipe->graph;
     const Columns c = page_columns(out->arena, graph);
     html_section(out, "network", "Network by stage",
-                 "Each column is a layer and the size of what it gives to the next, for a minibatch of %lld; arcs skip "
+                 "Each column is a layer and the size of what it gives to the next, for a %s of %lld; arcs skip "
                  "layers, dotted lines are pipeline registers%s.",
-                 (Int)graph->batch, graph->ncuts ? "; thick arcs cross one" : "");
+                 page_slice(graph), (Int)graph->batch, graph->ncuts ? "; thick arcs cross one" : "");
     flow(page, &c, out);
     html_section_end(out);
-    html_section(out, "cost", "Cost of each layer",
-                 "Time of a minibatch on the worker of its stage: %s, machine %s (%s).",
-                 prediction_source(out->arena, page->balance->prediction),
+    html_section(out, "cost", "Cost of each layer", "Time of a %s on the worker of its stage: %s, machine %s (%s).",
+                 page_slice(graph), prediction_source(out->arena, page->balance->prediction),
                  page->balance->prediction->model->hardware->name, page->balance->prediction->model->hardware->source);
     costs(page, &c, out);
     html_section_end(out);

@@ -49,8 +49,9 @@ static void diagram_box(const Diagram *d, const DrawStep *step)
     const double y = band_top(d, band) + AXIS + step->stage * d->row, width = (step->end - step->begin) * d->column - 2;
     const bool backward = step->kind == STEP_BACKWARD;
     chart_box(d->out, arena_printf(arena, "%s%s", backward ? "B" : "F", spans[step->span]), x, y, width, d->box,
-              "stage %d: %s of minibatch %lld\nreads the weights after %lld update%s%s", step->stage,
-              backward ? "backward" : "forward", (Int)step->n, (Int)step->version, plural(step->version),
+              "stage %d: %s of %s %lld\nreads the weights after %lld update%s%s", step->stage,
+              backward ? "backward" : "forward", page_slice(d->page->balance->plan->sched->pipe->graph), (Int)step->n,
+              (Int)step->version, plural(step->version),
               backward ? arena_printf(arena, "\n%lld update%s since its forward", (Int)step->age, plural(step->age))
                        : "");
     chart_text(d->out, "b m halo", x + width / 2, y + 14, "%c%lld", backward ? 'B' : 'F', (Int)step->n);
@@ -69,7 +70,7 @@ static void diagram(const Page *page, Text *out)
     int warmup = 0;
     for (int s = 0; s < n; s++)
         warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
-    const int room = MOST_BOXES / (2 * n) + 1;
+    const int room = MOST_BOXES / (2 * n * (int)sched->pipe->graph->microbatches) + 1;
     const DrawRun run = draw_run(out->arena, sched, TIME_UNIT, 2 * warmup + 4 > room ? room : 0);
     Diagram d = {.page = page, .run = &run, .out = out, .small = n > MANY};
     d.column = d.small ? 34 : 44;
@@ -94,16 +95,18 @@ static void diagram(const Page *page, Text *out)
         chart_line(out, "switch", x, y - 2, x, y + d.box + 2);
     }
     chart_close(out);
-    static const LegendEntry entries[] = {{"F", "F5: forward of minibatch 5"},
-                                          {"B", "B5: its backward, then the update"},
-                                          {"F warmup", "fills the pipe"},
-                                          {"B drain", "drains it"}};
+    const LegendEntry entries[] = {
+        {"F", arena_printf(out->arena, "F5: forward of %s 5", page_slice(sched->pipe->graph))},
+        {"B", sched->pipe->graph->microbatches > 1 ? "B5: its backward" : "B5: its backward, then the update"},
+        {"F warmup", "fills the pipe"},
+        {"B drain", "drains it"}};
     html_legend(out, entries, COUNT(entries));
     text_printf(out, "<p>");
     if (!d.small)
         html_printf(out,
                     "v counts the updates in the weights that a step reads, age the updates of the stage since the "
-                    "forward of this minibatch: its staleness.");
+                    "forward of this %s: its staleness.",
+                    page_slice(sched->pipe->graph));
     if (sched->nphases > 1)
         html_printf(out, " At a thick line a stage goes on with the next schedule.");
     if (2 * warmup + 4 > room)
@@ -115,6 +118,7 @@ static void diagram(const Page *page, Text *out)
 
 typedef struct {
     Text *out;
+    const char *slice;
     double top, scale; /* pixels of a second */
 } Strip;
 enum { STRIP_ROW = 34, STRIP_BOX = 28, STRIP_HEAD = 24 };
@@ -146,17 +150,19 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
     static const char *const words[] = {"forward", "backward", "update"}, *const styles[] = {"F", "B", "U"},
                              *const thin[] = {"F thin", "B thin", "U thin"};
     Arena *arena = out->arena;
-    chart_box(out, (width < 6 ? thin : styles)[kind], x, y, width, STRIP_BOX, "stage %d: %s of minibatch %lld\n%s%s",
-              step->stage, words[kind], (Int)step->n, human_seconds(arena, step->end - step->begin),
+    chart_box(out, (width < 6 ? thin : styles)[kind], x, y, width, STRIP_BOX, "stage %d: %s of %s %lld\n%s%s",
+              step->stage, words[kind], kind == 2 ? "minibatch" : strip->slice, (Int)step->n,
+              human_seconds(arena, step->end - step->begin),
               waited > 0 ? arena_printf(arena, ", %s of it waiting", human_seconds(arena, waited)) : "");
     const char *text = arena_printf(arena, "%c%lld", "FBU"[kind], (Int)step -> n);
-    if (chart_width(text, 13) < width - 2)
+    const double covered = 0.2; /* share of a box that waits may cover without hiding its text */
+    if (chart_width(text, 13) < width - 2 && waited <= covered * (step->end - step->begin))
         chart_text(out, "b m halo", x + width / 2, y + 19, "%s", text);
 }
 
 static void predicted_strip(const Page *page, double seconds, Text *out)
 {
-    Strip strip = {.out = out};
+    Strip strip = {.out = out, .slice = page_slice(page->balance->plan->sched->pipe->graph)};
     strip_open(&strip, "the steady state, predicted", page->balance->prediction->nstages, seconds);
     for (int i = 0; i < page->steps->nsteps; i++)
         strip_step(&strip, &page->steps->step[i], 0, page->steps->seconds, 0);
@@ -166,7 +172,7 @@ static void predicted_strip(const Page *page, double seconds, Text *out)
 static void measured_strip(const Page *page, double seconds, Text *out)
 {
     const Trace *trace = page->trace;
-    Strip strip = {.out = out};
+    Strip strip = {.out = out, .slice = page_slice(page->balance->plan->sched->pipe->graph)};
     strip_open(&strip, "a stretch of the run, measured", trace->nstages, seconds);
     for (int s = 0; s < trace->nstages; s++) {
         const TraceStage *stage = &trace->stage[s];
@@ -179,8 +185,8 @@ static void measured_strip(const Page *page, double seconds, Text *out)
             if ((end - begin) * strip.scale < 0.5)
                 continue;
             chart_box(out, "W", LEFT + (begin - trace->from) * strip.scale, strip.top + s * STRIP_ROW + 2,
-                      (end - begin) * strip.scale, STRIP_BOX - 4, "stage %d waits for %s: %s, minibatch %lld\n%s", s,
-                      wait->room ? "room" : "input", wait->name, (Int)wait->minibatch,
+                      (end - begin) * strip.scale, STRIP_BOX - 4, "stage %d waits for %s: %s, %s %lld\n%s", s,
+                      wait->room ? "room" : "input", wait->name, strip.slice, (Int)wait->minibatch,
                       human_seconds(out->arena, wait->end - wait->begin));
         }
     }
@@ -191,10 +197,10 @@ void page_schedule(const Page *page, Text *out)
 {
     static const LegendEntry entries[] = {{"F", "forward"}, {"B", "backward"}, {"U", "update"}};
     const Sched *sched = page->balance->plan->sched;
-    html_section(
-        out, "schedule", "Schedule in space and time",
-        "Who works on which minibatch when, were a forward and a backward to take one unit each: a row a stage, "
-        "time to the right.");
+    html_section(out, "schedule", "Schedule in space and time",
+                 "Who works on which %s when, were a forward and a backward to take one unit each: a row a stage, "
+                 "time to the right.",
+                 page_slice(sched->pipe->graph));
     for (int p = 0; p < sched->nphases; p++) {
         const PhaseChoice *choice = sched->phase[p].choice;
         text_printf(out, "<p>");

@@ -52,10 +52,11 @@ static bool read_head(Reading *r, const json_t *top)
     if (strcmp(network, pipe->graph->name))
         return wrong(r, P0741, 0,
                      arena_printf(r->arena, "this is a trace of network %.60s, not of %s", network, pipe->graph->name));
-    if (stages != pipe->nstages || batch != pipe->graph->batch)
+    if (stages != pipe->nstages || batch != pipe->graph->batch * pipe->graph->microbatches)
         return wrong(r, P0741, 0,
                      arena_printf(r->arena, "this trace has %lld stages and batch %lld; the program has %d and %lld",
-                                  (long long)stages, (long long)batch, pipe->nstages, (long long)pipe->graph->batch));
+                                  (long long)stages, (long long)batch, pipe->nstages,
+                                  (long long)(pipe->graph->batch * pipe->graph->microbatches)));
     r->trace->transport = arena_printf(r->arena, "%s", text_of(head, "transport"));
     r->trace->target = arena_printf(r->arena, "%s", text_of(head, "target"));
     r->trace->dropped = integer_of(head, "dropped");

@@ -44,6 +44,8 @@ page resnet110 "$ROOT/examples/resnet.pnet" -D depth=110
 page one "$lenet" --set pipeline.registers=none
 page sequential "$lenet" --set pipeline.schedule=sequential
 page hybrid "$lenet" --set 'pipeline.schedule=hybrid(stale, steps = 6, then = pipedream)'
+sliced=(--set 'pipeline.schedule=gpipe(microbatches = 4)' --set 'pipeline.registers=ppv(1, 2)')
+page sliced "$lenet" "${sliced[@]}"
 page many "$ROOT/examples/resnet.pnet" -D depth=110 --set 'pipeline.registers=auto(stages = 12)'
 
 # ---- what is on it ----
@@ -108,6 +110,8 @@ PY
 holds lenet5 "$lenet"
 holds resnet4 "$ROOT/examples/resnet.pnet" --set 'pipeline.registers=ppv(5,12,17)'
 holds sequential "$lenet" --set pipeline.schedule=sequential
+holds sliced "$lenet" "${sliced[@]}"
+like "$(cat sliced.html)" 'backward of microbatch 7' "steps of microbatches"
 holds one "$lenet" --set pipeline.registers=none
 page cured "$lenet" --set pipeline.schedule=pipedream --set 'pipeline.registers=ppv(1,2,3)' --set pipeline.cure=auto --set train.lr=0.1
 holds cured "$lenet" --set pipeline.schedule=pipedream --set 'pipeline.registers=ppv(1,2,3)' --set pipeline.cure=auto --set train.lr=0.1
@@ -180,6 +184,12 @@ is "$?" 0 "a program with a trace"
 page traced "$lenet" --target=ref --set train.batch=10 --trace real.json
 like "$(cat traced.html)" 'of the run, measured' "its run to scale"
 
+"$PNETC" build "$lenet" "${sliced[@]}" -o slices --quiet --target=ref --set 'train.data=digits(train = 60, test = 20)' --set train.batch=12 >log 2>&1 &&
+    slices/lenet5 --steps 12 --quiet --trace slices.json >>log 2>&1
+is "$?" 0 "a program of microbatches with a trace"
+page slices "$lenet" "${sliced[@]}" --target=ref --set train.batch=12 --trace slices.json
+like "$(cat slices.html)" 'From a trace of 12 minibatches' "minibatches of it"
+
 # ---- wrong traces ----
 # refused NAME PATTERN ARGUMENTS...
 refused() {
@@ -231,7 +241,7 @@ is "$?" 2 "--trace is for report"
 if command -v chromium >/dev/null; then
     browser=(timeout 100 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$WORK/chromium"
         --enable-logging=stderr --virtual-time-budget=20000)
-    pages=(lenet5 resnet4 resnet110 one sequential hybrid many branches cured known)
+    pages=(lenet5 resnet4 resnet110 one sequential hybrid many branches cured sliced slices known)
     {
         echo '<!DOCTYPE html><meta charset="utf-8"/><body><script>addEventListener("message", function (e) {
             var p = document.createElement("p"); p.textContent = e.data; document.body.appendChild(p); });</script>'
