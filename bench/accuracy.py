@@ -1,5 +1,6 @@
 """accuracy: what the commands that compare test accuracies share: the paper's networks with their recipes scaled to a
-number of steps, a table over schedules and cuts, means over seeds. Imported by paper_accuracy, paper_hybrid, paper_staleness.
+number of steps, a table over schedules and cuts, means over seeds. Imported by cure, paper_accuracy, paper_hybrid,
+paper_staleness.
 
 Recipes: Zhang and Abdelrahman 2021, appendices A and B; where a rate falls is scaled with the number of steps. All runs of
 a table share data, order of samples, initial weights (by seed), and the warm-up: a twentieth of the steps, an epoch at most.
@@ -9,6 +10,7 @@ import statistics
 
 import common
 
+GUESSED = 10.0  # percent right of ten classes: what a network that diverged knows
 DATA = os.path.join(common.BUILD, "data", "cifar-10-batches-bin")
 
 
@@ -34,9 +36,11 @@ NETWORKS = {
 
 
 class Row:
-    """A line of a table: a schedule at a cut. `total`: steps, where they are not those of the others."""
+    """A line of a table: a schedule at a cut. `total`: steps, where they are not those of the others; `rate` likewise."""
 
-    def __init__(self, schedule, ppv, name=None, total=None):
+    def __init__(self, schedule, ppv, name=None, total=None, cure=None, rate=None):
+        self.cure = cure
+        self.rate = rate
         self.schedule = schedule
         self.ppv = ppv
         self.total = total
@@ -65,26 +69,30 @@ def warmup(steps):
 def make_run(network, row, seed, options):
     steps = row.total or options.steps
     chosen = NETWORKS[network]
-    rate = options.pipelined_rate if row.ppv else options.rate
+    rate = row.rate or (options.pipelined_rate if row.ppv else options.rate)
+    cosine = getattr(options, "policy", None) == "cosine"
     settings = {
         "train.batch": chosen.batch,
         "train.steps": steps,
-        "train.lr": chosen.policy(rate, options.steps),
+        "train.lr": f"cosine({rate})" if cosine else chosen.policy(rate, options.steps),
         "train.warmup": warmup(options.steps),
         "train.test_every": max(100, options.steps // 8),
         "pipeline.schedule": row.schedule,
         "pipeline.registers": common.placement(row.ppv),
     }
+    if row.cure:
+        settings["pipeline.cure"] = row.cure
     return common.Run(f"{network}_{row.name}_seed{seed}", chosen.file, settings, chosen.define, options.data, steps, seed)
 
 
 def figures_of(run, options):
     check = run.check()
     report, metrics = run.train(options)
-    loss = [row["loss"] for row in metrics if "loss" in row]
     return {
-        "accuracy": round(100 * report["test_accuracy"], 4),
-        "diverged": not loss or loss[-1] is None,
+        "accuracy": GUESSED if report["diverged"] else round(100 * report["test_accuracy"], 4),
+        "diverged": report["diverged"],
+        "steps": report["steps"],
+        "stability": check["stages"][0]["stability"],
         "staleness": report["stages"][0]["staleness"],
         "predicted_staleness": check["stages"][0]["staleness"],
         "stages": len(report["stages"]),
@@ -104,7 +112,8 @@ def run_rows(network, rows, options):
             run = make_run(network, row, seed, options)
             figures = finished.get(run, lambda run: figures_of(run, options))
             results[row.name].append(figures)
-            print(f"    {figures['accuracy']:.2f} %{', diverged' if figures['diverged'] else ''}", flush=True)
+            after = f", diverged after {figures.get('steps', 0)} steps" if figures["diverged"] else ""
+            print(f"    {figures['accuracy']:.2f} %{after}", flush=True)
     return results
 
 
@@ -117,19 +126,24 @@ def spread(figures):
     return f" +- {statistics.stdev(one['accuracy'] for one in figures):.2f}" if len(figures) > 1 else ""
 
 
+def stability_text(figures):
+    """Figures that were kept before this number was known do not have it."""
+    return f"{figures['stability']:.2f}" if figures.get("stability") is not None else "-"
+
+
 def table(rows, results, base="sequential"):
     """Text. `base` is the row that differences refer to."""
-    lines = [["run", "ppv", "workers", "paper", "staleness", "stale %", "accuracy %", "difference", "images/s"]]
+    lines = [["run", "ppv", "workers", "paper", "staleness", "G", "stale %", "accuracy %", "difference", "images/s"]]
     for row in rows:
         figures = results[row.name]
         first = figures[0]
         difference = f"{mean(figures) - mean(results[base]):+.2f}" if base in results and row.name != base else ""
         lines.append([row.name, "(" + ",".join(map(str, row.ppv)) + ")" if row.ppv else "none", first["stages"],
-                      2 * first["stages"] if row.ppv else 1, first["staleness"], f"{first['stale_percent']:.2f}",
+                      2 * first["stages"] if row.ppv else 1, first["staleness"], stability_text(first), f"{first['stale_percent']:.2f}",
                       ("diverged: " if any(one["diverged"] for one in figures) else "") +
                       f"{mean(figures):.2f}{spread(figures)}", difference, f"{first['images_per_second']:.0f}"])
     return common.columns(lines) + "\nworkers: stages here; paper: stages as the paper counts them; staleness: of the first " \
-                                   "stage, measured, in its own updates."
+                                   "stage, measured, in its own updates; G: its stability number."
 
 
 def curves(network, rows, options):

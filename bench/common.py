@@ -26,6 +26,9 @@ COMMAND = os.path.basename(sys.argv[0])
 FOLDER = os.path.join(os.environ.get("PNETC_BENCH") or os.path.join(BUILD, "bench"), COMMAND)
 
 
+DIVERGED = 3  # exit status of a program whose training diverged; its report says so, too
+
+
 def fail(text):
     sys.exit(f"{COMMAND}: {text}")
 
@@ -210,7 +213,7 @@ class Run:
             words += ["--resume", checkpoint]
         run_program(words, options)
         report = read_json(self.file("report.json"))
-        if report["steps"] < self.steps:
+        if report["steps"] < self.steps and not report["diverged"]:
             stopped()
         return report, read_lines(self.file("metrics.jsonl"))
 
@@ -236,7 +239,7 @@ def run_program(words, options):
         process.returncode = os.waitstatus_to_exitcode(status)
     finally:
         signal.signal(signal.SIGINT, before)
-    if process.returncode:
+    if process.returncode not in (0, DIVERGED):
         fail(f"{' '.join(words)}: exit {process.returncode}\n{text}")
     return usage.ru_maxrss * 1024
 

@@ -19,14 +19,8 @@ double stability_number(const Settings *settings, const PhaseChoice *phase, int 
 
 static bool chosen(const Settings *settings, const PhaseChoice *phase, const CorrectionDef *def, int delay)
 {
-    if (delay == 0)
-        return false;
-    if (!settings->pipeline.cure.automatic)
-        return true;
-    const double stability = stability_number(settings, phase, delay);
-    if (stability >= 0 && stability <= stability_enough)
-        return false;
-    return !(phase->rule->forward_ahead && (def->corrects & CORRECTS_FORWARD));
+    const bool fits = !(phase->rule->forward_ahead && (def->corrects & CORRECTS_FORWARD));
+    return delay > 0 && (fits || !settings->pipeline.cure.automatic);
 }
 
 static bool neutral(const Cure *cure, const Cure *own)

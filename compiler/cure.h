@@ -7,8 +7,7 @@
 #include "settings.h"
 
 /* delay: of the stage in this phase, first_delay: of stage 0. A stage without delay is left to the optimiser alone, but
- * for a rule that predicts. cure = auto leaves out stages whose stability number needs nothing, and what does not go
- * with the weight rule. */
+ * for a rule that predicts. cure = auto leaves out what does not go with the weight rule. */
 Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay);
 
 /* Copies of the stage's weights that its forward and backward read in place of the stored ones. */
@@ -21,8 +20,9 @@ int cure_states(const Settings *settings);
  * Adam, whose steps are normalised. */
 double stability_number(const Settings *settings, const PhaseChoice *phase, int delay);
 double stability_rate(const Settings *settings, const PhaseChoice *phase); /* that highest rate */
-static const double stability_enough = 0.5;                                /* nothing needed */
-static const double stability_most = 10;                                   /* not even a cure helps enough */
+/* Measured on ResNet-20, with batch normalisation; a LeNet-5 without it lost 1 point at 0.2, and diverged at 0.65. */
+static const double stability_enough = 0.5; /* little is lost */
+static const double stability_most = 10;    /* not even a cure helps enough */
 
 /* "forward 5.338 v ahead, momentum 0.9667, rate x 0.3333, / 6^(1 - k/K) until 25 %" (of the run); "-": nothing. */
 const char *cure_text(Arena *arena, const Cure *cure);

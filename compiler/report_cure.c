@@ -17,7 +17,7 @@ static void stability_line(const Sched *sched, const Stability *worst, Text *out
                 stability_rate(sched->settings, phase), momentum.momentum,
                 sched->phase[worst->phase].staleness[worst->stage], worst->stage);
     if (worst->most <= stability_enough)
-        text_printf(out, "; up to %g nothing is needed\n", stability_enough);
+        text_printf(out, "; up to %g little is lost\n", stability_enough);
     else if (worst->most > stability_most)
         text_printf(out, "; over %g: unstable\n", stability_most);
     else

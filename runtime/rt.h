@@ -37,6 +37,7 @@ struct pn_stage {
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */
     void *target;             /* the kernels' own state of this stage; NULL until their first init */
+    int64_t tests_begun;      /* of this run */
     /* measured, for --report */
     int64_t forwards, backwards, in_flight, most_in_flight; /* microbatches */
     int64_t staleness_most, staleness_sum, traffic_bytes;
@@ -64,6 +65,7 @@ struct pn_run {
     atomic_int stop;                  /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
+    struct pn_diverge *diverge;     /* NULL: whatever the loss is, the run goes on (core/diverge.h) */
     struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
     char error[1024];               /* the first error */
     void *target;                   /* the kernels' own state of the run */

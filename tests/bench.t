@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
 export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
-for name in lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
+for name in cure lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
     help=$("$ROOT/bench/$name" --help 2>&1)
     is $? 0 "$name --help"
     like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
@@ -27,9 +27,13 @@ PY
 # value FILE KEY
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
 table() { "$ROOT/bench/paper_accuracy" --data cifar --only sequential,stale_7 --json out.json "$@" 2>&1; }
+out=$("$ROOT/bench/cure" --data cifar --only stale_1f1b_none,stale_1f1b_auto --steps 3 --json cure.json 2>&1)
+is $? 0 "cure: a table of two rows"
+like "$out" '^stale_1f1b_auto +\(5,12,17\) +4 +8 +[0-9] +3\.50 ' "cure: the row of a cure"
+is "$(value cure.json stale_1f1b_auto_stability) $(value cure.json stale_1f1b_auto_diverged)" "3.5 0" "cure: --json"
 out=$(table --steps 3)
 is $? 0 "paper_accuracy: a table of two rows"
-like "$out" '^stale_7 +\(7\) +2 +4 +2 +5\.37 ' "paper_accuracy: the row of ppv(7)"
+like "$out" '^stale_7 +\(7\) +2 +4 +2 +2\.50 +5\.37 ' "paper_accuracy: the row of ppv(7)"
 is "$(value out.json stale_7_staleness) $(value out.json stale_7_predicted_staleness) $(value out.json steps)" "2 2 3" \
     "paper_accuracy: --json"
 for key in commit library compiler processor cores memory date; do

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/driver.h"
 #include "core/weights.h"
 
 /* ---- writing ---- */
@@ -22,25 +23,13 @@ struct pn_checkpoint {
     int64_t count;
 };
 
-/* No stage is ahead of another by more updates than there are minibatches between the two: those in flight, and those
- * that lie in registers. */
-static int64_t most_apart(const pn_program *program)
-{
-    int64_t sum = 2 * program->nstages;
-    for (int s = 0; s < program->nstages; s++)
-        sum += program->stage[s]->ring;
-    for (int r = 0; r < program->nregisters; r++)
-        sum += program->reg[r]->forward.area.slots;
-    return sum;
-}
-
 void checkpoint_open(pn_run *run, const char *path, int64_t every)
 {
     struct pn_checkpoint *checkpoint = pn_alloc((int64_t)sizeof *checkpoint);
     checkpoint->path = path;
     checkpoint->every = every;
     checkpoint->written = -1;
-    checkpoint->count = every > 0 ? most_apart(run->program) / every + 1 : 1;
+    checkpoint->count = every > 0 ? driver_most_apart(run->program) / every + 1 : 1;
     checkpoint->snapshot = pn_alloc((int64_t)sizeof *checkpoint->snapshot * checkpoint->count);
     for (int64_t i = 0; i < checkpoint->count; i++)
         checkpoint->snapshot[i].plain = plain_open(run, true);

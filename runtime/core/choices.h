@@ -19,6 +19,7 @@ typedef struct {
 /* One const struct an optimiser, in core/<name>.c. `value`: its arguments in the order of choices.def. */
 typedef struct {
     const char *name;
+    bool averages; /* its steps are normalised: the size of gradients is not that of steps */
     pn_terms (*terms)(const double *value, int64_t t, double rate); /* without a cure */
     /* Reads g; moves w and state. */
     void (*update)(const double *value, const pn_terms *terms, const pn_block *block);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "core/checkpoint.h"
+#include "core/diverge.h"
 #include "core/interrupt.h"
 #include "core/stage.h"
 
@@ -11,6 +12,16 @@ int64_t driver_test_batches(const pn_run *run)
 {
     int64_t batch = pn_slice(run->program);
     return run->data ? (run->data->test_count + batch - 1) / batch : 0;
+}
+
+int64_t driver_most_apart(const pn_program *program)
+{
+    int64_t sum = 2 * program->nstages;
+    for (int s = 0; s < program->nstages; s++)
+        sum += program->stage[s]->ring;
+    for (int r = 0; r < program->nregisters; r++)
+        sum += program->reg[r]->forward.area.slots;
+    return sum;
 }
 
 /* The last phase, and one without a number, takes all that is left. */
@@ -63,6 +74,7 @@ static bool checkpoint_is_due(const pn_stage *stage)
 static void begin_test(pn_stage *stage)
 {
     stage->cursor->test_batch = 0;
+    stage->tests_begun++;
 }
 
 /* The next part of the body that can be done; the caller knows that there is one. */
@@ -159,6 +171,8 @@ static void do_step(pn_stage *stage, Step step)
         break;
     case ACTION_TEST: {
         int64_t traffic = stage->traffic_bytes; /* of training only */
+        if (step.n == 0)
+            diverge_keep(stage);
         pn_target_run(stage, PN_RUN_TEST, def->test, step.n);
         stage->traffic_bytes = traffic;
         stage->cursor->test_batch++;

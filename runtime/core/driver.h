@@ -42,6 +42,10 @@ const char *driver_describe(Step step, char *text, size_t size); /* "the forward
 
 int64_t driver_test_batches(const pn_run *run);
 
+/* No stage is ahead of another by more updates than there are minibatches between the two: those in flight, and those
+ * that lie in registers. */
+int64_t driver_most_apart(const pn_program *program);
+
 /* ---- fail.c: errors, for the driver and the transports; everybody else calls pn_fail ---- */
 /* Keeps the message if it is the first of the run, and stops all stages; returns. Any thread. run->error may be read
  * once all threads of the stages have ended. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/choices.h"
+#include "core/diverge.h"
 #include "core/driver.h"
 
 double log_clock(void)
@@ -102,6 +103,7 @@ void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, in
     const int64_t slices = pn_microbatches(stage->run->program), minibatch = n / slices;
     const bool complete = (n + 1) % slices == 0;
     pn_log *log = stage->run->log;
+    diverge_check_loss(stage, minibatch, loss);
     pthread_mutex_lock(&log->lock);
     measure_rate(log, count);
     log->loss_sum += loss / (double)slices;
@@ -135,11 +137,13 @@ void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct
     log->test_loss += loss_sum;
     log->test_correct = correct < 0 ? -1 : log->test_correct + correct;
     log->test_samples += count;
-    if (n == driver_test_batches(stage->run) - 1) {
+    bool ends = n == driver_test_batches(stage->run) - 1;
+    double loss = log->test_loss / (double)log->test_samples;
+    if (ends) {
         log->result = (TestResult){
             .step = stage->updates,
             .epoch = epoch_of(stage->run, stage->updates),
-            .loss = log->test_loss / (double)log->test_samples,
+            .loss = loss,
             .accuracy = log->test_correct < 0 ? -1 : (double)log->test_correct / (double)log->test_samples,
             .count = log->test_samples,
         };
@@ -147,4 +151,6 @@ void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct
         metrics_test(log, &log->result);
     }
     pthread_mutex_unlock(&log->lock);
+    if (ends)
+        diverge_check_test(stage, loss);
 }

@@ -8,6 +8,7 @@
 #include "core/algorithms.h"
 #include "core/checkpoint.h"
 #include "core/choices.h"
+#include "core/diverge.h"
 #include "core/driver.h"
 #include "core/file.h"
 #include "core/interrupt.h"
@@ -188,6 +189,20 @@ static int finish(pn_run *run, const pn_options *options)
     return good ? 0 : 1;
 }
 
+/* What there is of the run is written, and what it had when it was good. */
+static int diverged(pn_run *run, const pn_options *options)
+{
+    failed(run);
+    diverge_end(run);
+    if (options->report) {
+        const char *error = report_write(run, run->log, options->report);
+        if (error)
+            fprintf(stderr, "error: cannot write %s: %s\n", options->report, error);
+    }
+    log_close(run->log);
+    return 3;
+}
+
 /* The data of the run, its seed, and its first and last minibatch. */
 static void set_course(pn_run *run, const pn_options *options)
 {
@@ -219,6 +234,8 @@ static void set_weights(pn_run *run, const pn_options *options)
         weights_initial(run);
     if (options->checkpoint)
         checkpoint_open(run, options->checkpoint, options->checkpoint_every);
+    if (!options->allow_divergence)
+        diverge_open(run, options->save ? options->save : options->checkpoint);
 }
 
 int pn_main(const pn_program *program, int argc, char **argv)
@@ -268,7 +285,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
         trace_open(run, TRACE_BYTES);
     interrupt_install(run);
     progress_begin(&log);
-    if (!train(run))
-        return failed(run);
-    return finish(run, &options);
+    if (train(run))
+        return finish(run, &options);
+    return diverge_happened(run) ? diverged(run, &options) : failed(run);
 }

@@ -73,7 +73,7 @@ static void print_help(const pn_program *program, const Option *option, int coun
         printf("%lld steps", (long long)program->steps);
     printf(", seed %llu\nPN_TIMEOUT in the environment: seconds without progress after which a run is stopped (60; 0: "
            "never)\n"
-           "exit status: 0 ok, 1 failed, 2 usage\n",
+           "exit status: 0 ok, 1 failed, 2 usage, 3 training diverged\n",
            (unsigned long long)program->seed);
 }
 
@@ -250,6 +250,8 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         {"algorithms", "FILE", "do convolutions in the way that FILE says; if it is not there: measure, write it",
          IS_TEXT, &options->algorithms},
         {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG, &options->exact},
+        {"allow-divergence", NULL, "go on when the loss is no number or explodes, instead of ending with status 3",
+         IS_FLAG, &options->allow_divergence},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
         {"version", NULL, "print versions", IS_VERSION, NULL},

@@ -15,6 +15,7 @@ typedef struct {
     double timeout; /* seconds; from the environment, PN_TIMEOUT */
     const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms; /* NULL: not given */
     const pn_transport *transport;
+    bool allow_divergence; /* a loss that is no number ends nothing */
     bool quiet, exact;
 } pn_options;
 

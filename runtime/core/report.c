@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "core/diverge.h"
 #include "core/file.h"
 
 static json_t *real(double value)
@@ -60,12 +61,12 @@ static json_t *run_report(const pn_run *run, const pn_log *log)
         traffic += run->stage[i].traffic_bytes;
         bytes += run->stage[i].def->static_bytes;
     }
-    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "network",
-                     run->program->name, "target", pn_target_name, "transport", run->transport->name, "threads",
-                     run->threads, "stages", stages, "steps", (json_int_t)steps, "first_step", (json_int_t)run->first,
-                     "traffic_bytes", (json_int_t)(done > 0 ? traffic / done : 0), "static_bytes", (json_int_t)bytes,
-                     "loader_bytes", (json_int_t)run->loader_bytes, "seconds", real(log_clock() - log->begun),
-                     "images_per_second", real(log->images_per_second), "test_accuracy",
+    return json_pack("{s:b, s:s, s:s, s:s, s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "diverged",
+                     diverge_happened(run), "network", run->program->name, "target", pn_target_name, "transport",
+                     run->transport->name, "threads", run->threads, "stages", stages, "steps", (json_int_t)steps,
+                     "first_step", (json_int_t)run->first, "traffic_bytes", (json_int_t)(done > 0 ? traffic / done : 0),
+                     "static_bytes", (json_int_t)bytes, "loader_bytes", (json_int_t)run->loader_bytes, "seconds",
+                     real(log_clock() - log->begun), "images_per_second", real(log->images_per_second), "test_accuracy",
                      log->result.accuracy < 0 ? json_null() : real(log->result.accuracy), "test_loss",
                      log->result.count > 0 ? real(log->result.loss) : json_null());
 }
