@@ -38,7 +38,7 @@ static const char *const style =
     "table{border-collapse:collapse;font-size:.9rem;line-height:1.35}th,td{padding:5px 14px 5px 0;text-align:left;"
     "border-bottom:1px solid var(--rule);vertical-align:top;white-space:nowrap;overflow-wrap:normal}\n"
     "th{color:var(--soft);font-weight:600;border-bottom-color:var(--line)}.n{text-align:right;white-space:nowrap}\n"
-    "td.w{white-space:normal;min-width:14em}tr.this td{font-weight:700;background:var(--panel)}\n"
+    "td.w{white-space:normal;min-width:22em}tr.this td{font-weight:700;background:var(--panel)}\n"
     "details{margin:.5em 0}summary{cursor:pointer;color:var(--link)}\n"
     ".row{display:flex;justify-content:space-between;gap:1em;font-size:.92rem;margin-top:.7em}\n"
     ".pair{display:flex;flex-wrap:wrap;gap:8px 40px;align-items:flex-start}.pair>*{min-width:0;max-width:100%}\n"

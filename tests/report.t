@@ -239,7 +239,7 @@ is "$?" 2 "--trace is for report"
 
 # ---- in a browser: each page in a frame of 1280 and one of 400 pixels ----
 if command -v chromium >/dev/null; then
-    browser=(timeout 100 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$WORK/chromium"
+    browser=(timeout 100 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --user-data-dir="$WORK/chromium"
         --enable-logging=stderr --virtual-time-budget=20000)
     pages=(lenet5 resnet4 resnet110 one sequential hybrid many branches cured sliced slices known)
     {
