@@ -22,7 +22,7 @@ INCLUDE   := -iquote compiler -iquote runtime -I$(B)/gen
 CFLAGS    ?= -g
 BASE      := $(STANDARD) $(INCLUDE) $(OPTIMISE) -ffp-contract=off -pthread $(CFLAGS) $(SANITIZE)
 COMPILER_FLAGS := $(BASE) $(WARN) -Wconversion -Wno-sign-conversion
-RUNTIME_FLAGS  := $(BASE) -O3 $(if $(ARCH),-march=$(ARCH)) $(WARN)
+RUNTIME_FLAGS  := $(BASE) -O3 -fno-math-errno $(if $(ARCH),-march=$(ARCH)) $(WARN)
 
 PACKAGES := git gcc g++ clang libclang-rt-dev make flex bison perl python3 zlib1g-dev libjansson-dev libdnnl-dev libcmocka-dev \
             clang-format shellcheck mandoc procps

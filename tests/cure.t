@@ -1,7 +1,7 @@
 #!/bin/bash
 # cure.t: corrections of staleness in generated programs: serial equals threads bit for bit with each of them and with all
-# that go together; a stage without delay has the bits of plain SGD; a run resumed within and between phases ends as one
-# that went through; what check says of them, and its warning.
+# that go together; a stage without delay has the bits of plain SGD; a run resumed behind a switch of phases ends as one that
+# went through; what check says of them, and its warning.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
 
@@ -31,14 +31,14 @@ train() {
 same() { cmp -s "$WORK/$1.safetensors" "$WORK/$2.safetensors"; }
 
 number=0
-while IFS='|' read -r schedule cure; do
+while IFS='|' read -r schedule cure optimizer; do
     number=$((number + 1))
     build "c$number" --set "pipeline.schedule=$schedule" --set 'pipeline.registers=ppv(1, 2, 4)' \
-        --set "pipeline.cure=$cure" --set train.lr=0.003 || continue
+        --set "pipeline.cure=$cure" --set train.lr=0.003 --set "train.optimizer=${optimizer:-sgd(momentum = 0.9)}" || continue
     train "c$number" "c$number-serial" --transport serial --steps 60
     train "c$number" "c$number-threads" --transport threads --steps 60
     same "c$number-serial" "c$number-threads"
-    ok $? "$schedule, cure = $cure: serial equals threads"
+    ok $? "$schedule, cure = $cure${optimizer:+, $optimizer}: serial equals threads"
 done <<'LIST'
 stale|auto
 stale|lookahead
@@ -50,6 +50,10 @@ pipedream|auto
 schedule("1f1b", weights = predict)|none
 schedule("lockstep", weights = predict)|auto
 hybrid(stale, steps = 30, then = sequential)|auto
+stale|auto|adam
+stale|discrepancy|adamw(weight_decay = 0.1)
+schedule("1f1b", weights = predict)|lr_reschedule|adam
+stale|auto|sgd(momentum = 0.9, nesterov = yes)
 LIST
 
 build none --set pipeline.schedule=stale --set 'pipeline.registers=ppv(1, 2, 4)' --set train.lr=0.003 &&
@@ -73,6 +77,13 @@ for at in 30 40; do
     same through resumed
     ok $? "resumed at step $at of a run that switches at 30: its velocity goes on, the bits of the whole run"
 done
+
+build adam --set pipeline.schedule=sequential --set 'pipeline.registers=ppv(2)' --set train.lr=0.003 --set train.optimizer=adam
+train adam through --steps 40
+train adam part --steps 20 --checkpoint "$WORK/part.checkpoint"
+train adam resumed --steps 40 --resume "$WORK/part.checkpoint"
+same through resumed
+ok $? "both states of Adam are in a checkpoint"
 
 check() { "$PNETC" check "$lenet" "${small[@]}" --set pipeline.schedule=stale "$@" >"$WORK/out" 2>"$WORK/err"; }
 deep=(--set 'pipeline.registers=ppv(1, 2, 3, 4)' --set train.lr=0.2)

@@ -98,6 +98,24 @@ static void spike_is_the_sum_of_the_missed_steps(void **state)
     arena_free(l->arena);
 }
 
+/* Adam's velocity is a mean: its size does not grow with its memory, so the rate stays. */
+static void adam_keeps_its_rate(void **state)
+{
+    (void)state;
+    Lowered *l = with("adamw(beta1 = 0.9)", 0.001, "stale", "auto");
+    for (int delay = 1; delay < 20; delay++) {
+        const Cure cure = at(l, delay);
+        double v = 1, moved = 0;
+        for (int k = 0; k < delay; k++)
+            moved += v *= cure.momentum;
+        near_to(cure.forward, moved);
+        near_to(cure.rate_factor, 1);
+        near_to(cure.momentum, 5 * delay > 10 ? 1 - 1 / (5.0 * delay) : 0.9);
+    }
+    assert_true(stability_number(&l->settings, &l->settings.pipeline.phase[0], 6) < 0);
+    arena_free(l->arena);
+}
+
 static void rates_and_discrepancy(void **state)
 {
     (void)state;
@@ -172,6 +190,7 @@ int main(void)
         cmocka_unit_test(momentum_grows_with_the_delay),
         cmocka_unit_test(look_ahead_is_the_sum_of_the_coming_steps),
         cmocka_unit_test(spike_is_the_sum_of_the_missed_steps),
+        cmocka_unit_test(adam_keeps_its_rate),
         cmocka_unit_test(rates_and_discrepancy),
         cmocka_unit_test(no_delay_is_untouched),
         cmocka_unit_test(automatic_goes_with_the_rule),
