@@ -125,6 +125,8 @@ like "$text" "waits for its peer: receive of 16 elements from rank 1, buffer 'st
 CUDASIM_FAIL=cudaMalloc:1 planted eager overrun right
 is "$code" 3 "a failure on demand reaches the program"
 like "$text" "cudaMalloc.*out of memory" "which says so"
+CUDASIM_DROP=cudaStreamWaitEvent:1 planted eager handover_unwaited right
+like "$text" "race: the read of buffer 'stage 0 conv1.out'" "a call that is left out on purpose is noticed"
 CUDASIM_THREADS=reverse planted eager barrier_missing wrong
 like "$text" "race in __shared__ memory" "a missing barrier is a race in reverse thread order too"
 CUDASIM_CHECK=0 planted eager uninitialised wrong

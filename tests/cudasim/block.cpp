@@ -25,11 +25,12 @@ __attribute__((visibility("default"))) cs_place cs_here;
 namespace sim
 {
 bool in_kernel, fenced;
+Thread running_thread;
 void poison_shared(); // hooks.cpp
 
 namespace
 {
-constexpr unsigned max_threads = 1024, lanes = 32;
+constexpr unsigned max_threads = 1024;
 constexpr size_t stack_bytes = 256 << 10;
 enum class Wait { none, barrier, warp };
 
@@ -69,6 +70,7 @@ void be(unsigned thread)
 {
     cs_here.thread = {thread % cs_here.block_size.x, thread / cs_here.block_size.x % cs_here.block_size.y,
                       thread / cs_here.block_size.x / cs_here.block_size.y};
+    running_thread = {block_number, uint16_t(thread), epoch, warp_epoch[thread / lanes], 0xf};
 }
 
 void fiber_main()
@@ -239,17 +241,6 @@ void run_launch(const Launch &launch)
     in_kernel = false;
 }
 
-Thread running_thread()
-{
-    Thread thread;
-    unsigned number = fibers[running].thread;
-    thread.block = block_number;
-    thread.thread = uint16_t(number);
-    thread.epoch = epoch;
-    thread.warp_epoch = warp_epoch[number / lanes];
-    return thread;
-}
-
 std::string running_place()
 {
     const cs_place &here = cs_here;
@@ -257,17 +248,6 @@ std::string running_place()
                 here.thread.y, here.thread.z);
 }
 
-bool same_launch_conflict(const Thread &earlier, const Thread &now)
-{
-    if (earlier.block == block_atomic || !(earlier.bytes & now.bytes))
-        return false;
-    if (earlier.block != now.block) // block_any too
-        return true;
-    if (earlier.thread == now.thread || earlier.epoch != now.epoch)
-        return false;
-    return earlier.thread == thread_any || earlier.thread / lanes != now.thread / lanes ||
-           earlier.warp_epoch == now.warp_epoch;
-}
 } // namespace sim
 
 // ---- what kernel.h calls ----

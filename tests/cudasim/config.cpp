@@ -1,7 +1,7 @@
 // config.cpp: settings from the environment, reports, failures at the n-th call, statistics at exit.
 #include "sim.h"
 
-#include <csignal>
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ uint64_t seed = 88172645463325252u;
 struct State {
     std::set<std::string> said;
     std::map<std::string, uint64_t> counts;
-    std::map<std::string, std::vector<uint64_t>> to_fail; // function -> numbers of the calls
+    std::map<std::string, std::vector<uint64_t>> to_fail, to_drop; // function -> numbers of the calls
     size_t reports = 0;
 };
 State &state()
@@ -69,14 +69,15 @@ void read_order(const char *value)
     }
 }
 
-void read_failures(const char *value)
+void read_calls(const char *variable_name, std::map<std::string, std::vector<uint64_t>> &calls)
 {
+    const char *value = variable(variable_name, "");
     for (std::string rest = value; !rest.empty();) {
         size_t comma = rest.find(','), colon = rest.find(':');
         std::string one = rest.substr(0, comma);
         if (colon == std::string::npos || atoll(rest.c_str() + colon + 1) < 1)
-            bad_setting("CUDASIM_FAIL", value, "FUNCTION:NUMBER, separated by commas");
-        state().to_fail[one.substr(0, colon)].push_back(strtoull(rest.c_str() + colon + 1, nullptr, 10));
+            bad_setting(variable_name, value, "FUNCTION:NUMBER, separated by commas");
+        calls[one.substr(0, colon)].push_back(strtoull(rest.c_str() + colon + 1, nullptr, 10));
         rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
     }
 }
@@ -109,6 +110,12 @@ void stop()
         _exit(99);
     }
 }
+bool planned(const std::map<std::string, std::vector<uint64_t>> &calls, const char *name, uint64_t number)
+{
+    auto found = calls.find(name);
+    return found != calls.end() && std::count(found->second.begin(), found->second.end(), number) > 0;
+}
+
 void start()
 {
     read_order(variable("CUDASIM_ORDER", "eager"));
@@ -124,7 +131,8 @@ void start()
     settings.patience = atof(variable("CUDASIM_PATIENCE", "10"));
     settings.gpu = variable("CUDASIM_GPU", "");
     settings.stats = variable("CUDASIM_STATS", "");
-    read_failures(variable("CUDASIM_FAIL", ""));
+    read_calls("CUDASIM_FAIL", state().to_fail);
+    read_calls("CUDASIM_DROP", state().to_drop);
     catch_faults();
     atexit(stop);
 }
@@ -190,12 +198,11 @@ Call::Call(const char *called) : name(called)
     if (in_host_function)
         report(std::string("host function ") + name, text("%s is called from a host function of a stream", name));
     uint64_t number = ++state().counts[std::string("call ") + name];
-    auto planned = state().to_fail.find(name);
-    if (planned != state().to_fail.end())
-        for (uint64_t wanted : planned->second)
-            fails |= wanted == number;
-    if (fails)
-        fprintf(stderr, "cudasim: %s fails at call %llu, as asked\n", name, (unsigned long long)number);
+    fails = planned(state().to_fail, name, number);
+    dropped = planned(state().to_drop, name, number);
+    if (fails || dropped)
+        fprintf(stderr, "cudasim: call %llu of %s %s, as asked\n", (unsigned long long)number, name,
+                fails ? "fails" : "is left out");
 }
 
 Call::~Call()

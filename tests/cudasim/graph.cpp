@@ -203,6 +203,8 @@ EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
 EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle)
 {
     Call call("cudaGraphLaunch");
+    if (call.dropped)
+        return last(cudaSuccess);
     CUstream_st *stream = call.fails || !graph ? nullptr : resolve(handle);
     if (!stream)
         return last(cudaErrorInvalidResourceHandle);

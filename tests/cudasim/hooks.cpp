@@ -34,7 +34,7 @@ void shared_conflict(uintptr_t p, const Thread &then, const char *now)
 
 void check_shared(uintptr_t p, size_t bytes, Access access)
 {
-    Thread me = running_thread();
+    Thread me = running_thread;
     for (uintptr_t i = (p - shared_begin) / 4; i <= (p - shared_begin + bytes - 1) / 4; i++) {
         SharedCell &cell = (*shared_cells)[i];
         uintptr_t first = shared_begin + 4 * i;

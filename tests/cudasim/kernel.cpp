@@ -196,12 +196,16 @@ EXPORT cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
                                     cudaStream_t stream)
 {
     Call call("cudaLaunchKernel");
+    if (call.dropped)
+        return last(cudaSuccess);
     return last(call.fails ? cudaErrorLaunchFailure : launch(function, grid, block, arguments, shared, stream));
 }
 
 EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments)
 {
     Call call("cudaLaunchKernelExC");
+    if (call.dropped)
+        return last(cudaSuccess);
     return last(call.fails ? cudaErrorLaunchFailure
                            : launch(function, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes,
                                     config->stream));

@@ -33,8 +33,10 @@ struct State {
         grown; // (set, record) -> set with the record, without those ordered before it
     Cell *cells[space_count] = {};
     uint32_t good_writer = 0, good_readers = 0, of = 0; // last ones found ordered before record `of`
-    uint64_t last_growth = ~uint64_t(0);
-    uint32_t last_grown = 0;
+    struct {
+        uint64_t key;
+        uint32_t to;
+    } recent[64] = {}; // of `grown`
 };
 State &state()
 {
@@ -84,9 +86,12 @@ void thread_conflict(uintptr_t p, const char *now, const Thread &then, const Bou
 uint32_t with_reader(uint32_t set, uint32_t record, const Clock &now)
 {
     State &s = state();
+    if (!s.sets[set].empty() && s.sets[set].back() == record) // it has read these before
+        return set;
     uint64_t key = uint64_t(set) << 32 | record;
-    if (key == s.last_growth)
-        return s.last_grown;
+    auto &recent = s.recent[set % 64];
+    if (recent.key == key)
+        return recent.to;
     uint32_t &to = s.grown[key];
     if (!to) {
         std::vector<uint32_t> grown;
@@ -97,11 +102,11 @@ uint32_t with_reader(uint32_t set, uint32_t record, const Clock &now)
         s.sets.push_back(grown);
         to = uint32_t(s.sets.size() - 1);
     }
-    s.last_growth = key;
-    return s.last_grown = to;
+    recent = {key, to};
+    return to;
 }
 
-void check_cell(Cell &cell, uintptr_t p, Access access, const Thread &me, const Bounds *bounds)
+inline void check_cell(Cell &cell, uintptr_t p, Access access, const Thread &me, const Bounds *bounds)
 {
     State &s = state();
     uint32_t record = current->record;
@@ -212,7 +217,7 @@ void check_order(uintptr_t p, size_t bytes, Access access, const Bounds *given)
     int space = space_of(p);
     uintptr_t offset = p - (handed_out + uintptr_t(space) * span);
     Cell *cells = cells_of(space);
-    Thread me = in_kernel ? running_thread() : Thread();
+    Thread me = in_kernel ? running_thread : Thread();
     for (uintptr_t i = offset / 4; i <= (offset + bytes - 1) / 4; i++) {
         uintptr_t from = std::max(offset, i * 4) - i * 4, to = std::min(offset + bytes, i * 4 + 4) - i * 4;
         me.bytes = uint8_t((0xfu << from) & (0xfu >> (4 - to)));

@@ -42,6 +42,7 @@ struct Call {
     ~Call();
     const char *name;
     bool fails = false;
+    bool dropped = false; // does nothing, answers success: a bug made on purpose
 };
 extern std::mutex lock;
 extern std::condition_variable &changed;
@@ -203,12 +204,22 @@ struct Thread { // who makes an access, within a kernel
     uint8_t bytes = 0xf; // which of the four
 };
 extern bool in_kernel, fenced; // fenced: this launch has used __threadfence
-Thread running_thread();
+extern Thread running_thread;
 std::string running_place(); // "block (1,0,0) thread (3,0,0)"
-// Did another thread of this launch make the earlier access with nothing in between?
-bool same_launch_conflict(const Thread &earlier, const Thread &now);
 constexpr uint32_t block_any = 0xfffffffe, block_atomic = 0xffffffff;
-constexpr uint16_t thread_any = 0xffff;
+constexpr uint16_t thread_any = 0xffff, lanes = 32;
+// Did another thread of this launch make the earlier access with nothing in between?
+inline bool same_launch_conflict(const Thread &earlier, const Thread &now)
+{
+    if (earlier.block == block_atomic || !(earlier.bytes & now.bytes))
+        return false;
+    if (earlier.block != now.block) // block_any too
+        return true;
+    if (earlier.thread == now.thread || earlier.epoch != now.epoch)
+        return false;
+    return earlier.thread == thread_any || earlier.thread / lanes != now.thread / lanes ||
+           earlier.warp_epoch == now.warp_epoch;
+}
 
 // ---- cubin.cpp ----
 struct CubinKernel {

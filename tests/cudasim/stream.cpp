@@ -212,6 +212,8 @@ EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device)
 EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t handle)
 {
     Call call("cudaStreamSynchronize");
+    if (call.dropped)
+        return last(cudaSuccess);
     CUstream_st *stream = resolve(handle);
     if (!stream || call.fails)
         return last(cudaErrorLaunchFailure);
@@ -237,6 +239,8 @@ EXPORT cudaError_t cudaStreamQuery(cudaStream_t handle)
 EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned)
 {
     Call call("cudaStreamWaitEvent");
+    if (call.dropped)
+        return last(cudaSuccess);
     CUstream_st *stream = resolve(handle);
     if (!stream || call.fails)
         return last(cudaErrorInvalidResourceHandle);
@@ -291,6 +295,8 @@ EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event)
 EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle)
 {
     Call call("cudaEventRecord");
+    if (call.dropped)
+        return last(cudaSuccess);
     CUstream_st *stream = resolve(handle);
     if (!stream || call.fails)
         return last(cudaErrorInvalidResourceHandle);
@@ -301,6 +307,8 @@ EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle)
 EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     Call call("cudaEventSynchronize");
+    if (call.dropped)
+        return last(cudaSuccess);
     if (call.fails)
         return last(cudaErrorLaunchFailure);
     if (event->capture || forbidden_in_capture(call.name))
