@@ -617,7 +617,8 @@ KERNEL sgd(float *next, const float *w, const float *g, float *v, float rate, fl
  * wait, and everything else of a step is fixed. */
 KERNEL set_minibatch(bits_t *to, bits_t minibatch)
 {
-    *to = minibatch;
+    if (threadIdx.x == 0)
+        *to = minibatch;
 }
 
 /* Which sample, and how far it is moved (runtime/data/augment.c). As cuda_pick of cuda.h. */

@@ -88,13 +88,6 @@ static int64_t plain_place(const pn_param *param, int64_t i)
     return i - inner + inner % l->channels * l->plane + inner / l->channels;
 }
 
-/* cudaMemcpy of pageable memory has read it all when it returns; the synchronisation is for the copy on the device. */
-static void copy(const pn_param *param, void *to, const void *from, enum cudaMemcpyKind kind)
-{
-    CU(NULL, param->name, cudaMemcpy(to, from, sizeof(float) * (size_t)floats_of(param), kind));
-    CU(NULL, param->name, cudaStreamSynchronize(cudaStreamLegacy));
-}
-
 static float *room_for(const pn_param *param)
 {
     float *room = malloc(sizeof *room * (size_t)floats_of(param) + 1);
@@ -106,7 +99,7 @@ static float *room_for(const pn_param *param)
 void pn_param_to_plain(const pn_param *param, const float *stored, float *plain_values)
 {
     float *room = room_for(param);
-    copy(param, room, stored, cudaMemcpyDeviceToHost);
+    CU(NULL, param->name, cudaMemcpy(room, stored, sizeof *room * (size_t)floats_of(param), cudaMemcpyDeviceToHost));
     for (int64_t i = 0; i < floats_of(param); i++)
         plain_values[plain_place(param, i)] = room[i];
     free(room);
@@ -117,7 +110,8 @@ void pn_param_from_plain(const pn_param *param, const float *plain_values, float
     float *room = room_for(param);
     for (int64_t i = 0; i < floats_of(param); i++)
         room[i] = plain_values[plain_place(param, i)];
-    copy(param, stored, room, cudaMemcpyHostToDevice);
+    CU(NULL, param->name, cudaMemcpy(stored, room, sizeof *room * (size_t)floats_of(param), cudaMemcpyHostToDevice));
+    CU(NULL, param->name, cudaDeviceSynchronize()); /* streams of stages do not wait for a copy by the default one */
     free(room);
 }
 
