@@ -63,7 +63,8 @@ static void print_c(Text *out, const KernelImage *image)
     text_printf(out, "};\n\n/* parameters, their bytes, registers */\nstatic const pn_kernel_fact facts[] = {\n");
     for (int i = 0; i < image->facts.count; i++) {
         const KernelFact *f = &image->facts.at[i];
-        text_printf(out, "    {\"%s\", %d, %d, %d},\n", f->name, f->parameters, f->bytes, f->registers);
+        text_printf(out, "    {\"%s\", %d, %d, %d}, /* stack %d, spill %d */\n", f->name, f->parameters, f->bytes,
+                    f->registers, f->stack, f->spill);
     }
     text_printf(out,
                 "};\n\nconst pn_kernel_image pn_kernels = {binaries, PN_COUNT(binaries), facts, PN_COUNT(facts)};\n");

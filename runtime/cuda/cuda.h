@@ -72,12 +72,15 @@ void cuda_order_open(pn_stage *stage); /* order.c */
 
 /* Memory of the device until the end of the process; stops the run with need and free bytes. */
 void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what);
+/* For inits: where plans are for. */
+cuda_place cuda_plan_place(pn_stage *stage);
 /* For inits: bytes of workspace that an operation wants. */
 void cuda_workspace_need(pn_stage *stage, int64_t bytes);
 /* Names a buffer for the simulator of the tests, where that is loaded. */
 void cuda_region(const void *start, int64_t bytes, const char *name);
 
 /* ---- kernels (kernel.c) ---- */
+void cuda_kernels_check(const pn_program *program); /* needs no GPU */
 void cuda_kernels_load(cuda_device *device, const pn_program *program);
 /* The kernel of an operation's pass; its parameters must be `takes`. */
 cuda_kernel cuda_kernel_find(pn_stage *stage, const char *op, const char *pass, const char *takes);

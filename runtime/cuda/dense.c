@@ -4,7 +4,7 @@
 static void make_plan(pn_op *op, cuda_pass pass)
 {
     char why[768];
-    const cuda_place place = {.handle = cuda_stage_of(op->stage)->dnn};
+    const cuda_place place = cuda_plan_place(op->stage);
     cuda_plan *plan = &op->dense.plan[pass];
     if (!cuda_plan_make(plan, &place, pass, &op->dense.shape, false, why, sizeof why))
         pn_fail(op->stage, "%s: %s", op->name, why);

@@ -93,6 +93,7 @@ void pn_target_open(pn_run *run)
 {
     cuda_device *device = pn_alloc(sizeof *device);
     run->target = device;
+    cuda_kernels_check(run->program);
     find_device(device);
     cuda_kernels_load(device, run->program);
     for (int s = 0; s < run->program->nstages; s++)
@@ -197,6 +198,11 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
         pn_sim_stream(cuda->stream, name);
     open_kernels(cuda);
     return cuda;
+}
+
+cuda_place cuda_plan_place(pn_stage *stage)
+{
+    return (cuda_place){.handle = cuda_stage_of(stage)->dnn};
 }
 
 void cuda_workspace_need(pn_stage *stage, int64_t bytes)

@@ -62,11 +62,15 @@ static const pn_binary *choose(const pn_kernel_image *image, int sm)
     return best;
 }
 
-void cuda_kernels_load(cuda_device *device, const pn_program *program)
+void cuda_kernels_check(const pn_program *program)
 {
     for (int i = 0; i < program->nkernels; i++)
         if (program->kernel[i].kernel)
             check_facts(program->image, program->kernel[i].kernel, program->kernel[i].takes);
+}
+
+void cuda_kernels_load(cuda_device *device, const pn_program *program)
+{
     const pn_binary *binary = choose(program->image, device->sm);
     if (!binary)
         pn_fail(NULL, "the kernels of this program are not for %s (sm_%d): see pnetc kernels --help", device->name,

@@ -1,0 +1,92 @@
+#!/bin/bash
+# cuda_build.t: what can be known of target cuda without a GPU and without a driver: every example builds with gcc -Werror; its
+# kernels, compiled for sm_80, sm_90 and sm_100, spill nothing and stay within their registers; what is passed to a kernel is what
+# was compiled; cuDNN accepts every convolution and dense layer for an A100, an H200 and a B200; a program says why it cannot run.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/tap.sh"
+cuda=${CUDA_HOME:-/usr/local/cuda}
+[ -e "$B/lib/libpn_cuda.a" ] || skip_all "no CUDA toolkit with cuDNN when pnetc was built: target cuda is not tested"
+"$PNETC" doctor | grep -q '^ok  *NVRTC' || skip_all "no NVRTC: target cuda is not tested"
+most_registers=64
+
+# example NAME SOURCE OPTIONS...
+example() {
+    local name=$1 source=$2 gpu text
+    shift 2
+    CFLAGS="-O1 -Werror" "$PNETC" build "$source" -o "$WORK/$name" --target=cuda --quiet "$@" >"$WORK/log" 2>&1
+    ok $? "$name: builds with -Werror"
+    [ -e "$WORK/$name/build/kernels.o" ] || { note "$(cat "$WORK/log")"; return; }
+    text=$(sed -n 's/^    {"\([a-z0-9_]*\)", \([0-9]*\), \([0-9]*\), \([0-9]*\)}, .* stack \([0-9]*\), spill \([0-9]*\) .*/\1 \4 \5 \6/p' \
+        "$WORK/$name/build/kernels.c")
+    [ "$(wc -l <<<"$text")" -ge 20 ]
+    ok $? "$name: facts of $(wc -l <<<"$text") kernels"
+    is "$(awk -v most=$most_registers '$2 > most || $3 + $4 > 0' <<<"$text")" "" \
+        "$name: no kernel spills or needs more than $most_registers registers"
+    # The stages' inits ask the real cuDNN, for GPUs that are only described.
+    "${CC:-gcc}" -std=c11 -O1 -iquote "$ROOT/runtime" -isystem "$cuda/include" -Wall -Wextra -Werror -o "$WORK/$name/plans" \
+        "$ROOT/tests/cuda/plans.c" "$ROOT"/runtime/cuda/{dense,plan}.c "$WORK/$name"/build/*.o "${libraries[@]}" \
+        -no-pie -Wl,-z,lazy,--unresolved-symbols=ignore-all >"$WORK/log" 2>&1 || note "$(cat "$WORK/log")"
+    for gpu in cuda/a100 cudasim/h200 cuda/b200; do
+        text=$("$WORK/$name/plans" "$ROOT/tests/$gpu.json" 2>&1)
+        like "$text" '^plans [1-9]' "$name: cuDNN accepts all its layers for ${gpu#*/}"
+        note "$text"
+    done
+}
+
+# cuDNN as the generated programs are linked to it
+read -r -a libraries < <("$PNETC" flags --libs=cuda | grep -o '[^ ]*libcudnn[^ ]* [^ ]*')
+example lenet5 "$ROOT/examples/lenet5.pnet"
+example cifar_quick "$ROOT/examples/cifar_quick.pnet"
+example alexnet "$ROOT/examples/alexnet.pnet"
+example vgg16 "$ROOT/examples/vgg16.pnet"
+example resnet "$ROOT/examples/resnet.pnet"
+example zoo "$ROOT/tests/cuda/zoo.pnet"
+
+# ---- a program without a GPU: one line, exit 1, under a second ----
+program=$WORK/lenet5/lenet5
+# says PATTERN NAME [ENVIRONMENT]
+says() {
+    local begin text status
+    begin=$(date +%s%N)
+    text=$(env ${3:+"$3"} "$program" 2>&1)
+    status=$?
+    is "$status $(wc -l <<<"$text")" "1 1" "$2: exit 1 after one line"
+    like "$text" "$1" "$2: says so"
+    [ $((($(date +%s%N) - begin) / 1000000)) -lt 1000 ]
+    ok $? "$2: under a second"
+}
+if ldconfig -p | grep -q 'libcuda\.so\.1'; then
+    note "there is a CUDA driver: that a program says so when there is none is not tested"
+else
+    says 'no CUDA driver' "no driver"
+fi
+stub=$(find "$cuda/" -name libcuda.so -path '*stubs*' 2>/dev/null | head -1)
+if [ -n "$stub" ]; then
+    mkdir "$WORK/stub" && ln -s "$stub" "$WORK/stub/libcuda.so.1"
+    says 'driver is a stub' "a stub driver" "LD_LIBRARY_PATH=$WORK/stub"
+else
+    note "the toolkit has no stub driver: not tested"
+fi
+
+# ---- what is launched must be what was compiled ----
+sed -i 's/{"loss_sum", 3, 20,/{"loss_sum", 3, 24,/; s/{"maxpool_k", 3, 24,/{"maxpool_k", 4, 32,/' "$WORK/lenet5/build/kernels.c"
+touch "$WORK/lenet5/build/kernels.c"
+make -s -C "$WORK/lenet5" PNETC="$PNETC" >"$WORK/log" 2>&1
+says 'kernel maxpool_k was compiled with 4 parameters of 32 bytes, and is launched with 3 of 24' "other parameters"
+
+# ---- what there is no kernel for ----
+"$PNETC" build "$ROOT/examples/lenet5.pnet" -o "$WORK/refused" --target=cuda --emit-only --set pipeline.schedule=spectrain \
+    >"$WORK/out" 2>&1
+is $? 1 "predicted weights: refused"
+like "$(cat "$WORK/out")" 'no kernel for what corrects the staleness of stage 0 \[P0611\]' "predicted weights: says so"
+"$PNETC" build "$ROOT/examples/vgg16.pnet" -o "$WORK/refused" --target=cuda --emit-only --set train.batch=65536 \
+    >"$WORK/out" 2>&1
+like "$(cat "$WORK/out")" 'elements a minibatch: target .cuda. counts up to 2\^31 \[P0609\]' "too large for 32 bits: says so"
+printf 'extern "C" __global__ void f(float *x) { x[0] = y; }\n' >"$WORK/wrong.cu"
+"$PNETC" kernels "$WORK/wrong.cu" >"$WORK/out" 2>&1
+is $? 1 "kernels that do not compile: exit 1"
+like "$(cat "$WORK/out")" 'identifier "y" is undefined' "kernels that do not compile: NVRTC's message"
+like "$(cat "$WORK/out")" 'cannot be compiled for sm_80.*\[P0610\]' "kernels that do not compile: ours"
+"$PNETC" kernels "$WORK/lenet5/kernels.cu" --arch=12 >"$WORK/out" 2>&1
+is $? 2 "an architecture that is none: usage"
+done_testing
