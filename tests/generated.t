@@ -3,33 +3,36 @@
 # clang for any network and schedule, a folder that builds on its own, and the compiler's speed.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
-golden=$ROOT/generated/lenet5.cpu
 lenet=$ROOT/examples/lenet5.pnet
 emit() { "$PNETC" build "$1" -o "$2" --emit-only --quiet "${@:3}" 2>"$WORK/err.log" || { note "$(cat "$WORK/err.log")"; return 1; }; }
 
 # ---- golden ----
-emit "$lenet" "$WORK/golden" --target=cpu
-if [ "${BLESS:-}" = 1 ]; then
-    mkdir -p "$golden"
-    find "$golden" -maxdepth 1 -type f -delete
-    cp "$WORK"/golden/* "$golden"
-fi
-for file in "$WORK"/golden/*; do
-    name=$(basename "$file")
-    diff -u "$golden/$name" "$file" >"$WORK/diff.log" 2>&1
-    same=$?
-    ok $same "golden: $name"
-    [ $same = 0 ] || note "$(head -30 "$WORK/diff.log")" "make bless accepts"
-done
 files() { find "$1" -maxdepth 1 -type f ! -name lenet5 -printf '%f ' | tr ' ' '\n' | sort; } # lenet5: somebody ran make
-is "$(files "$golden")" "$(files "$WORK/golden")" "golden: no other file"
+for target in cpu cuda; do
+    golden=$ROOT/generated/lenet5.$target
+    emit "$lenet" "$WORK/golden.$target" --target=$target
+    if [ "${BLESS:-}" = 1 ]; then
+        mkdir -p "$golden"
+        find "$golden" -maxdepth 1 -type f -delete
+        cp "$WORK/golden.$target"/* "$golden"
+    fi
+    for file in "$WORK/golden.$target"/*; do
+        name=$(basename "$file")
+        diff -u "$golden/$name" "$file" >"$WORK/diff.log" 2>&1
+        same=$?
+        ok $same "golden: $target: $name"
+        [ $same = 0 ] || note "$(head -30 "$WORK/diff.log")" "make bless accepts"
+    done
+    is "$(files "$golden")" "$(files "$WORK/golden.$target")" "golden: $target: no other file"
+    ok "$(grep -rqF -e "$WORK" -e "$ROOT" -e "$(uname -n)" "$WORK/golden.$target"; echo $((1 - $?)))" \
+        "$target: no path and no host in it"
+done
 
 # ---- same input, same bytes ----
 mkdir -p "$WORK/some where/deep"
 cp "$lenet" "$WORK/some where/deep"
 (cd "$WORK/some where/deep" && TZ=Asia/Tokyo LC_ALL=C HOSTNAME=other emit lenet5.pnet "out put" --target=cpu)
-ok "$(diff -r "$WORK/golden" "$WORK/some where/deep/out put" >/dev/null; echo $?)" "from another folder: the same bytes"
-ok "$(grep -rqF -e "$WORK" -e "$ROOT" -e "$(uname -n)" "$WORK/golden"; echo $((1 - $?)))" "no path and no host in it"
+ok "$(diff -r "$WORK/golden.cpu" "$WORK/some where/deep/out put" >/dev/null; echo $?)" "from another folder: the same bytes"
 
 # ---- no warnings: every network, target and kind of schedule, both compilers ----
 variants=(
@@ -39,9 +42,11 @@ variants=(
     "$lenet --target=cpu --set pipeline.registers=ppv(1,2,3,4)"
     "$ROOT/tests/generated/names.pnet --target=ref"
     "$ROOT/tests/generated/names.pnet --target=cpu"
+    "$ROOT/tests/generated/names.pnet --target=cuda"
+    "$lenet --target=cuda --set pipeline.schedule=pipedream --set pipeline.registers=ppv(1,2,3,4)"
 )
 for net in "$ROOT"/tests/nets/*.pnet "$ROOT"/examples/*.pnet; do
-    variants+=("$net --target=cpu" "$net --target=ref")
+    variants+=("$net --target=cpu" "$net --target=ref" "$net --target=cuda")
 done
 number=0
 for variant in "${variants[@]}"; do
@@ -63,7 +68,7 @@ for variant in "${variants[@]}"; do
 done
 
 # ---- on its own, without pnetc build; in a folder with a blank ----
-cp -r "$golden" "$WORK/some where/alone"
+cp -r "$ROOT/generated/lenet5.cpu" "$WORK/some where/alone"
 if [ -e "$B/lib/libpn_cpu.a" ]; then
     make -s -C "$WORK/some where/alone" PNETC="$PNETC" >"$WORK/make.log" 2>&1
     built=$?
@@ -75,7 +80,7 @@ if [ -e "$B/lib/libpn_cpu.a" ]; then
 else
     ok 0 "the golden folder builds # SKIP no oneDNN here"
 fi
-make -s -C "$WORK/golden" PNETC=/nonexistent/pnetc >"$WORK/make.log" 2>&1
+make -s -C "$WORK/golden.cpu" PNETC=/nonexistent/pnetc >"$WORK/make.log" 2>&1
 is "$?" 2 "make without pnetc fails"
 like "$(cat "$WORK/make.log")" 'set PNETC to the pnetc that wrote this' "and says what to set"
 
