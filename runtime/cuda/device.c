@@ -156,10 +156,11 @@ void pn_place_weights(pn_stage *stage, float *weights, float *gradient, float *s
     def->state = state;
     def->running = running;
     const size_t bytes = sizeof(float) * (size_t)def->weight_floats;
-    CU(stage, "weights", cudaMemset(weights, 0, bytes * (size_t)def->versions));
+    for (int v = 0; v < def->versions; v++)
+        CU(stage, "weights", cudaMemset(weights + v * def->weight_floats, 0, bytes));
     CU(stage, "weights", cudaMemset(gradient, 0, bytes));
-    if (state)
-        CU(stage, "weights", cudaMemset(state, 0, bytes * (size_t)def->states));
+    for (int k = 0; k < def->states; k++)
+        CU(stage, "weights", cudaMemset(state + k * def->weight_floats, 0, bytes));
     CU(stage, "weights", cudaDeviceSynchronize());
     stage->def = def;
 }
