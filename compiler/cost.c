@@ -56,12 +56,35 @@ static double traffic_padding(const Costing *c, NodeId id)
     return plain > 0 ? stored / plain : 1;
 }
 
-static double update_bytes(const Costing *c, const Node *node)
+int64_t cost_weight_floats(const CostModel *model, const Graph *graph, NodeId id)
 {
-    double floats = 0;
+    const Node *node = &graph->node[id];
+    int64_t floats = 0;
     for (int k = 0; k < node->nparams; k++)
-        if (!c->graph->param[node->param[k]].running)
-            floats += (double)c->model->target->param_floats(c->graph, node->param[k]);
+        if (!graph->param[node->param[k]].running)
+            floats += model->target->param_floats(graph, node->param[k]);
+    return floats;
+}
+
+double cost_gradient_sum(const Device *device, int64_t floats, int replicas)
+{
+    return 4.0 * (double)floats * (replicas + 1) / replicas / device->bandwidth;
+}
+
+NodeTime cost_slice(const NodeTime *time, int replicas)
+{
+    NodeTime slice = *time;
+    if (time->measured) {
+        slice.forward /= replicas;
+        slice.backward_data /= replicas;
+        slice.backward_weights /= replicas;
+    }
+    return slice;
+}
+
+static double update_bytes(const Costing *c, NodeId id)
+{
+    const double floats = (double)cost_weight_floats(c->model, c->graph, id);
     return 4 * floats * (3 + 2 * c->model->states); /* weight twice, gradient, each state twice */
 }
 
@@ -93,7 +116,7 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
             roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes) + added / c->device->bandwidth;
     if (weights)
         time.backward_weights = roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes);
-    time.update = update_bytes(c, node) / c->device->bandwidth;
+    time.update = update_bytes(c, id) / c->device->bandwidth;
     return time;
 }
 

@@ -41,6 +41,13 @@ typedef struct {
 
 /* The time of each node of a fused graph on a kind of device. A profile counts for the first kind. */
 NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, const Backward *backward, int kind);
+/* The same of one of `replicas` replicas, of times of the graph that it sees (pipe_slice): measured times are of a whole
+ * minibatch. */
+NodeTime cost_slice(const NodeTime *time, int replicas);
+/* Trainable floats of a node, as stored. */
+int64_t cost_weight_floats(const CostModel *model, const Graph *graph, NodeId node);
+/* What a replica does of the sum of the gradients: it reads its part of all of them and writes the sum. */
+double cost_gradient_sum(const Device *device, int64_t floats, int replicas);
 double node_time_sum(const NodeTime *time);
 /* Slot bytes of a value in a register, as the plan has them. */
 int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId value);

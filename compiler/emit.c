@@ -86,7 +86,8 @@ static void name_shared(Emit *e)
     e->register_name = arena_alloc(e->arena, (size_t)(e->pipe->nedges + 1) * sizeof *e->register_name);
     e->input_name = arena_alloc(e->arena, (size_t)(e->graph->nnodes + 1) * sizeof *e->input_name);
     for (int s = 0; s < e->pipe->nstages; s++)
-        names_take(e->shared, arena_printf(e->arena, "%s_stage%d", e->net, s));
+        for (int r = 0; r < e->pipe->stage[s].replicas; r++)
+            names_take(e->shared, stage_symbol(e, s, r));
     for (int i = 0; i < e->pipe->nedges; i++) {
         static const char *const arrays[] = {"value", "gradient", "test"};
         const Edge *edge = &e->pipe->edge[i];
@@ -134,16 +135,24 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     e->value = arena_alloc(arena, (size_t)(graph->nnodes + 1) * sizeof *e->value);
     e->offset_name = arena_alloc(arena, (size_t)(graph->nparams + 1) * sizeof *e->offset_name);
     e->index_name = arena_alloc(arena, (size_t)(graph->nparams + 1) * sizeof *e->index_name);
-    files.file = arena_alloc(arena, (size_t)(pipe->nstages + 5) * sizeof *files.file);
+    files.file = arena_alloc(arena, (size_t)(pipe_workers(pipe, pipe->nstages) + 5) * sizeof *files.file);
 
     Text text = text_new(arena);
     emit_header_file(e, &text);
     add(&files, arena_printf(arena, "%s.h", graph->name), text);
     for (int s = 0; s < pipe->nstages; s++) {
+        const Graph slice = pipe_slice(pipe, s);
+        e->graph = &slice;
         text = text_new(arena);
         stage_view(e, s);
         emit_stage_file(e, &text);
-        add(&files, arena_printf(arena, "stage%d.c", s), text);
+        add(&files, arena_printf(arena, "%s.c", stage_file(e, s, 0)), text);
+        for (int r = 1; r < pipe->stage[s].replicas; r++) {
+            text = text_new(arena);
+            emit_replica_file(e, r, &text);
+            add(&files, arena_printf(arena, "%s.c", stage_file(e, s, r)), text);
+        }
+        e->graph = graph;
     }
     if (e->device) {
         text = text_new(arena);

@@ -115,6 +115,15 @@ static const char *crossing(Emit *e, const char *preposition, int stage)
 
 /* ---- init ---- */
 
+static void give_layout(Emit *e, const StageValue *value, const char *comment)
+{
+    const char *out = e->register_name[value->out_index];
+    if (pipe_sliced(e->pipe, value->out))
+        emit_commented(e, comment, "pn_give_layout(stage, &%s, &tensor.%s);", out, value->name);
+    else
+        emit_commented(e, comment, "%s.layout = tensor.%s.layout;", out, value->name);
+}
+
 static void print_init(Emit *e, Text *out)
 {
     begin(e, PART_INIT);
@@ -123,10 +132,13 @@ static void print_init(Emit *e, Text *out)
         if (!value->in)
             continue;
         const char *in = e->register_name[value->in_index];
-        emit_commented(e, arena_printf(e->arena, "as stage %d wrote it", e->stage - 1), "tensor.%s.layout = %s.layout;",
-                       value->name, in);
+        const char *wrote = arena_printf(e->arena, "as stage %d wrote it", e->stage - 1);
+        if (pipe_sliced(e->pipe, value->in))
+            emit_commented(e, wrote, "pn_take_layout(stage, &tensor.%s, &%s);", value->name, in);
+        else
+            emit_commented(e, wrote, "tensor.%s.layout = %s.layout;", value->name, in);
         if (value->out)
-            emit_commented(e, "passed on", "%s.layout = %s.layout;", e->register_name[value->out_index], in);
+            give_layout(e, value, "passed on");
     }
     const Stage *stage = &e->pipe->stage[e->stage];
     for (NodeId id = stage->first; id < stage->last; id++) {
@@ -136,8 +148,7 @@ static void print_init(Emit *e, Text *out)
         node->op->emit[e->plan->target->id]->init(e, node);
         const StageValue *value = &e->value[id];
         if (value->out)
-            emit_commented(e, arena_printf(e->arena, "stage %d reads it as it lies", e->stage + 1),
-                           "%s.layout = tensor.%s.layout;", e->register_name[value->out_index], value->name);
+            give_layout(e, value, arena_printf(e->arena, "stage %d reads it as it lies", e->stage + 1));
     }
     print_function(e, "init", NULL, NULL, out);
 }

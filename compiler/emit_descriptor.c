@@ -77,11 +77,23 @@ static void register_sizes(Emit *e, Words *sizes)
 
 /* sizeof of every buffer that the file declares and of the registers it gives: measured by the C compiler, to be held
  * against the plan. */
-static void static_bytes(Emit *e, Text *out)
+static void sizes_row(Text *out, Words *sizes)
 {
     static const char field[] = "    .static_bytes = ";
+    if (!sizes->count)
+        *vec_push(out->arena, sizes) = "0";
+    text_printf(out, "%s", field);
+    text_wrapped(out, sizes->at, sizes->count, " + ", "        ", (int)strlen(field));
+    text_printf(out, ",\n");
+}
+
+/* Weights and state, and sizeof of every array that the file declares and of the registers it gives: measured by the C
+ * compiler, to be held against the plan. Replica 0 declares what the others share. */
+static void memory_rows(Emit *e, Text *out)
+{
     const StagePlan *plan = &e->plan->stage[e->stage];
-    Words sizes = {0};
+    const bool params = has_params(e);
+    Words sizes = {0}, own = {0};
     for (int i = 0; i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->saved)
@@ -91,24 +103,37 @@ static void static_bytes(Emit *e, Text *out)
     }
     if (plan->transient_bytes)
         add_flat(e, &sizes, "t", "T");
-    if (has_params(e)) {
+    for (int i = 0; i < sizes.count; i++)
+        *vec_push(e->arena, &own) = sizes.at[i];
+    if (params) {
         add_size(e, &sizes, "weights", plan->versions);
         add_flat(e, &sizes, "dw", "WEIGHTS");
-        if (plan->sums)
+        add_flat(e, &own, "dw", "WEIGHTS");
+        if (plan->sums) {
             add_flat(e, &sizes, "gradient_sum", "WEIGHTS");
+            add_flat(e, &own, "gradient_sum", "WEIGHTS");
+        }
         if (plan->states)
             add_size(e, &sizes, "state", plan->states);
         if (plan->ahead)
             add_size(e, &sizes, "ahead", plan->ahead);
     }
-    if (plan->running_floats)
+    if (plan->running_floats) {
         add_flat(e, &sizes, "running", "RUNNING");
+        add_flat(e, &own, "running", "RUNNING");
+    }
     register_sizes(e, &sizes);
-    if (!sizes.count)
-        *vec_push(e->arena, &sizes) = "0";
-    text_printf(out, "%s", field);
-    text_wrapped(out, sizes.at, sizes.count, " + ", "        ", (int)strlen(field));
-    text_printf(out, ",\n};\n");
+    if (e->replicas == 1) {
+        sizes_row(out, &sizes);
+        return;
+    }
+    text_printf(out, "#if REPLICA == 0\n");
+    if (params)
+        text_printf(out, "    .weights = weights[0],%s\n", plan->states ? " .state = state[0]," : "");
+    sizes_row(out, &sizes);
+    text_printf(out, "#else\n");
+    sizes_row(out, &own);
+    text_printf(out, "#endif\n");
 }
 
 /* ---- what corrects for staleness: coefficients of cure.h, one row a phase ---- */
@@ -174,27 +199,31 @@ void emit_descriptor(Emit *e, Text *out)
     const bool params = has_params(e);
     if (cured(e))
         cures(e, out);
-    text_printf(out,
-                "\nconst pn_stage_def %s_stage%d = {\n    .what = %s,\n"
-                "    .init = init, .forward = forward, .backward = backward, .test = test,\n",
-                e->net, e->stage, quoted(e->arena, what.data));
+    const char *symbol = stage_symbol(e, e->stage, 0);
+    if (e->replicas > 1)
+        symbol = arena_printf(e->arena, "PN_REPLICA_OF(%s_stage%d, REPLICA)", e->net, e->stage);
+    text_printf(out, "\nconst pn_stage_def %s = {\n    .what = %s,\n", symbol, quoted(e->arena, what.data));
+    if (e->replicas > 1)
+        text_printf(out, "    .replica = REPLICA, .replicas = %d,\n", e->replicas);
+    text_printf(out, "    .init = init, .forward = forward, .backward = backward, .test = test,\n");
     if (e->device)
         text_printf(out, "    .place = place,\n");
     if (params && e->device)
         text_printf(out, "    .param = param, .nparams = PARAMS, .weight_floats = WEIGHTS,\n");
     else if (params)
         text_printf(out,
-                    "    .param = param, .nparams = PARAMS,\n"
-                    "    .weights = weights[0], .weight_floats = WEIGHTS, .gradient = dw,%s%s\n",
-                    plan->sums ? " .sum = gradient_sum," : "", plan->states ? " .state = state[0]," : "");
+                    "    .param = param, .nparams = PARAMS,\n    %s.weight_floats = WEIGHTS, .gradient = dw,%s%s\n",
+                    e->replicas > 1 ? "" : ".weights = weights[0], ", plan->sums ? " .sum = gradient_sum," : "",
+                    e->replicas == 1 && plan->states ? " .state = state[0]," : "");
     if (params && plan->ahead)
         text_printf(out, "    .ahead = ahead[0], .aheads = %d,\n", plan->ahead);
     if (cured(e))
         text_printf(out, "    .cure = cure,\n");
     if (plan->running_floats && !e->device)
-        text_printf(out, "    .running = running,\n");
+        text_printf(out, "    .running = running,%s\n", e->replicas > 1 ? " .running_floats = RUNNING," : "");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
                 e->sched->ring[e->stage]);
     channel_rows(e, out);
-    static_bytes(e, out);
+    memory_rows(e, out);
+    text_printf(out, "};\n");
 }

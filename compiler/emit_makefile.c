@@ -30,7 +30,8 @@ void emit_makefile(Emit *e, Text *out)
                          "buffers: gcc only\n");
     text_printf(out, "objects := build/%s.o", net);
     for (int s = 0; s < e->pipe->nstages; s++)
-        text_printf(out, " build/stage%d.o", s);
+        for (int r = 0; r < e->pipe->stage[s].replicas; r++)
+            text_printf(out, " build/%s.o", stage_file(e, s, r));
     if (e->device)
         text_printf(out, " build/kernels.o");
     text_printf(out,

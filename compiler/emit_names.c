@@ -139,3 +139,15 @@ const char *padded(Arena *arena, const char *text, int width)
 {
     return arena_printf(arena, "%-*s", width, text);
 }
+
+const char *stage_file(Emit *e, int stage, int replica)
+{
+    return replica ? arena_printf(e->arena, "stage%d_replica%d", stage, replica)
+                   : arena_printf(e->arena, "stage%d", stage);
+}
+
+const char *stage_symbol(Emit *e, int stage, int replica)
+{
+    const char *name = arena_printf(e->arena, "%s_stage%d", e->net, stage);
+    return e->pipe->stage[stage].replicas > 1 ? arena_printf(e->arena, "%s_%d", name, replica) : name;
+}

@@ -22,6 +22,17 @@ static void register_array(Emit *e, Text *out, const char *name, const char *wha
         text_printf(out, "%s_%s[%d][%lld]", name, word, slots, floats);
 }
 
+/* The descriptors of all stages, each replica with one of its own. */
+static const char **stage_symbols(Emit *e, const char *before, int *count)
+{
+    const char **word = arena_alloc(e->arena, (size_t)pipe_workers(e->pipe, e->pipe->nstages) * sizeof *word);
+    *count = 0;
+    for (int s = 0; s < e->pipe->nstages; s++)
+        for (int r = 0; r < e->pipe->stage[s].replicas; r++)
+            word[(*count)++] = arena_printf(e->arena, "%s%s", before, stage_symbol(e, s, r));
+    return word;
+}
+
 /* ---- <net>.h ---- */
 
 void emit_header_file(Emit *e, Text *out)
@@ -31,8 +42,9 @@ void emit_header_file(Emit *e, Text *out)
     head(e, out, "what its files share");
     text_printf(out, "#ifndef PN_PROGRAM_%s_H\n#define PN_PROGRAM_%s_H\n\n#include \"pn.h\"\n", guard, guard);
 
-    text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a %s of %lld. */\nenum { ",
-                graph->microbatches > 1 ? "microbatch" : "minibatch", (Int)graph->batch);
+    text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a %s of %lld%s. */\nenum { ",
+                graph->microbatches > 1 ? "microbatch" : "minibatch", (Int)graph->batch,
+                pipe_workers(e->pipe, e->pipe->nstages) > e->pipe->nstages ? ", or a replica's slice of it" : "");
     for (int i = 0; i < graph->ninputs; i++)
         text_printf(out, "%s%s", i ? ", " : "", e->input_name[graph->input[i]]);
     text_printf(out, " };\n");
@@ -56,10 +68,9 @@ void emit_header_file(Emit *e, Text *out)
     }
 
     text_printf(out, "\nextern const pn_stage_def ");
-    const char **word = arena_alloc(e->arena, (size_t)e->pipe->nstages * sizeof *word);
-    for (int s = 0; s < e->pipe->nstages; s++)
-        word[s] = arena_printf(e->arena, "%s_stage%d", e->net, s);
-    text_wrapped(out, word, e->pipe->nstages, ", ", "    ", 27);
+    int workers;
+    const char **word = stage_symbols(e, "", &workers);
+    text_wrapped(out, word, workers, ", ", "    ", 27);
     text_printf(out, ";\n\n#endif\n");
 }
 
@@ -78,7 +89,8 @@ static void channel(Emit *e, Text *out, int index, const char *field, const char
     else
         text_printf(out, "PN_RING(%s_%s)", e->register_name[index], array);
     text_printf(out, ", .number = (int64_t[]){");
-    for (int i = 0; i < slots; i++)
+    const int givers = e->pipe->stage[edge->from + (back ? 1 : 0)].replicas;
+    for (int i = 0; i < slots * givers; i++)
         text_printf(out, "%s-1", i ? ", " : "");
     text_printf(out, "}},\n");
 }
@@ -87,8 +99,9 @@ static void registers(Emit *e, Text *out)
 {
     if (!e->pipe->nedges)
         return;
-    text_printf(out, "\n/* Pipeline registers. number: the %s in each slot; -1: empty */\n",
-                e->graph->microbatches > 1 ? "microbatch" : "minibatch");
+    text_printf(out, "\n/* Pipeline registers. number: the %s in each slot%s; -1: empty */\n",
+                e->graph->microbatches > 1 ? "microbatch" : "minibatch",
+                pipe_workers(e->pipe, e->pipe->nstages) > e->pipe->nstages ? ", of each replica that gives it" : "");
     for (int i = 0; i < e->pipe->nedges; i++) {
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];
@@ -214,10 +227,9 @@ static void program(Emit *e, Text *out)
 {
     const Train *train = &e->sched->settings->train;
     text_printf(out, "\nstatic const pn_stage_def *const stages[] = {");
-    const char **word = arena_alloc(e->arena, (size_t)e->pipe->nstages * sizeof *word);
-    for (int s = 0; s < e->pipe->nstages; s++)
-        word[s] = arena_printf(e->arena, "&%s_stage%d", e->net, s);
-    text_wrapped(out, word, e->pipe->nstages, ", ", "    ", 46);
+    int workers;
+    const char **word = stage_symbols(e, "&", &workers);
+    text_wrapped(out, word, workers, ", ", "    ", 46);
     text_printf(out, "};\n\nstatic const pn_program program = {\n    .name = %s, .source = %s, .target = %s,\n",
                 quoted(e->arena, e->graph->name), quoted(e->arena, e->graph->file),
                 quoted(e->arena, e->plan->target->name));

@@ -51,7 +51,7 @@ struct Emit {
     const Plan *plan;
     const Sched *sched;
     const Pipe *pipe;
-    const Graph *graph;
+    const Graph *graph;         /* batch: of a minibatch; in stage files, of a replica's slice */
     bool device;                /* buffers are places in device memory: pointers, not arrays */
     const char *net;            /* c_name of the network: prefix of what its files share */
     const char *source;         /* comment-safe name of the source file */
@@ -61,7 +61,7 @@ struct Emit {
     const char **register_name; /* per edge: "pool1_0to1" */
     const char **input_name;    /* per node, inputs only: "INPUT_IMAGE" */
 
-    int stage;
+    int stage, replicas; /* the present stage, its replicas */
     Names *names, *op_names;
     StageValue *value;                      /* per node */
     VEC(NodeId) touched;                    /* ascending */
@@ -77,6 +77,9 @@ struct Emit {
 
 /* emit_view.c: fills the fields of the present stage. */
 void stage_view(Emit *e, int stage);
+/* emit_names.c: "stage1", "stage1_replica1"; "lenet5_stage1", "lenet5_stage1_0" where there are several. */
+const char *stage_file(Emit *e, int stage, int replica);
+const char *stage_symbol(Emit *e, int stage, int replica);
 
 /* emit_services.c: besides the hooks of emit.h */
 const char *value_ref(Emit *e, NodeId value);    /* as emit_in and emit_out */
@@ -106,6 +109,7 @@ void emit_descriptor(Emit *e, Text *out);
 
 /* emit_stage.c, emit_program.c: whole files. */
 void emit_stage_file(Emit *e, Text *out);
+void emit_replica_file(Emit *e, int replica, Text *out); /* compiles the stage file once more */
 void emit_header_file(Emit *e, Text *out);
 void emit_program_file(Emit *e, Text *out);
 void emit_makefile(Emit *e, Text *out);

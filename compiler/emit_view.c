@@ -7,7 +7,7 @@
 /* What emit_stage.c declares, and locals of the functions that ops print. */
 /* clang-format off */
 static const char *const file_words[] = {
-    "PARAMS", "WEIGHTS", "RUNNING", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
+    "PARAMS", "WEIGHTS", "RUNNING", "REPLICA", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
     "gradient_sum",
 };
@@ -154,6 +154,7 @@ void stage_view(Emit *e, int stage)
         e->value[e->touched.at[i]].touched = false;
     e->touched.count = 0;
     e->stage = stage;
+    e->replicas = e->pipe->stage[stage].replicas;
     e->names = names_new(e->arena, e->shared);
     e->op_names = names_new(e->arena, NULL);
     e->functions = text_new(e->arena);

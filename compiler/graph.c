@@ -47,6 +47,11 @@ const char *shape_text_batch(Arena *arena, const Shape *shape, int64_t batch)
                                        : dims_text(arena, "f32", shape->rank, shape->dim, &batch);
 }
 
+int graph_replicas(const Graph *graph, int stage)
+{
+    return graph->replicas && graph->nreplicas == graph->ncuts + 1 ? graph->replicas[stage] : 1;
+}
+
 int graph_line(const Graph *graph, Span span)
 {
     const SourceFile *file = source_of(graph->sources, span.at);

@@ -14,6 +14,7 @@ enum {
     MAX_ATTRS = 12,
     MAX_PARAMS = 4, /* per node */
     MAX_STAGES = 256,
+    MAX_REPLICAS = 64, /* of one stage */
 };
 
 typedef enum { DTYPE_F32, DTYPE_CLASS } DType;
@@ -96,9 +97,12 @@ typedef struct {
     NodeId loss; /* the one loss node */
     Cut *cut;
     int ncuts;
+    const int *replicas; /* copies of each stage that divide its batch; NULL: one each */
+    int nreplicas;       /* stages that `replicas` is for: it counts where the cuts make so many */
     const Sources *sources;
 } Graph;
 
+int graph_replicas(const Graph *graph, int stage);
 int graph_line(const Graph *graph, Span span);              /* line number in its file */
 int64_t graph_param_count(const Graph *graph, NodeId node); /* trainable scalars of a node */
 /* C identifier for a scoped name: dots become underscores. */

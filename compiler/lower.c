@@ -129,6 +129,7 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
     const int old_nodes = l->graph->nnodes;
     const NodeId *to = lower_finish(l);
     lower_registers(l, to, old_nodes);
+    lower_replicas(l);
     lower_data_check(l);
     return diag_errors(diags) ? NULL : l->graph;
 }

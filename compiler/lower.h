@@ -99,6 +99,7 @@ typedef struct {
     int work, depth;
     bool stopped; /* a limit was met and reported */
 
+    const Expr *replicas;  /* of the pipeline block; NULL: none */
     const Expr *registers; /* of the pipeline block; NULL: none */
     Span registers_span;
     bool registers_override; /* from --set: replaces the `register` statements */
@@ -166,6 +167,8 @@ const NodeId *lower_finish(Lower *l);
 /* lower_registers.c: the cuts of the finished graph, from `register` statements or the setting. `to` as above,
  * old_nodes long. */
 void lower_registers(Lower *l, const NodeId *to, int old_nodes);
+/* lower_replicas.c: replicas = (1, 2, ...) of the finished stages. */
+void lower_replicas(Lower *l);
 typedef VEC(Cut) Cuts;
 /* The cuts of ppv(...) or after(...), ascending; false if `expr` is neither (nothing is reported then). */
 bool lower_places(Lower *l, const Expr *expr, const NodeId *to, Cuts *cuts);

@@ -4,6 +4,26 @@
  * stage: the sum over its nodes. Time: linear in nodes, their inputs and edges. */
 #include "pipe.h"
 
+Graph pipe_slice(const Pipe *pipe, int stage)
+{
+    Graph slice = *pipe->graph;
+    slice.batch /= pipe->stage[stage].replicas;
+    return slice;
+}
+
+bool pipe_sliced(const Pipe *pipe, const Edge *edge)
+{
+    return pipe->stage[edge->from].replicas > 1 || pipe->stage[edge->from + 1].replicas > 1;
+}
+
+int pipe_workers(const Pipe *pipe, int stages)
+{
+    int sum = 0;
+    for (int s = 0; s < stages; s++)
+        sum += pipe->stage[s].replicas;
+    return sum;
+}
+
 int pipe_stage_of(const Pipe *pipe, NodeId node)
 {
     if (!pipe->graph->node[node].op)
@@ -81,6 +101,7 @@ static bool cut_stages(Pipe *pipe, Diags *diags)
         Stage *stage = &pipe->stage[s];
         stage->first = s == 0 ? 0 : graph->cut[s - 1].before;
         stage->last = s + 1 < pipe->nstages ? graph->cut[s].before : graph->nnodes;
+        stage->replicas = graph_replicas(graph, s);
         stage->first_layer = layer + 1;
         int nodes = 0;
         for (NodeId i = stage->first; i < stage->last; i++) {
@@ -225,6 +246,8 @@ void pipe_check(const Pipe *pipe)
     int layer = 0;
     for (int s = 0; s < pipe->nstages; s++) {
         const Stage *stage = &pipe->stage[s];
+        if (stage->replicas < 1 || graph->batch % stage->replicas)
+            ICE("pipe: stage %d has %d replicas", s, stage->replicas);
         if (stage->first != next || stage->last <= stage->first || stage->first_layer != layer + 1)
             ICE("pipe: stage %d does not join the one before it", s);
         next = stage->last;
@@ -265,6 +288,8 @@ void pipe_dump(const Pipe *pipe, Text *out)
     for (int s = 0; s < pipe->nstages; s++) {
         const Stage *stage = &pipe->stage[s];
         text_printf(out, "stage %d:", s);
+        if (stage->replicas > 1)
+            text_printf(out, " %d replicas,", stage->replicas);
         if (stage->last_layer >= stage->first_layer)
             text_printf(out, " layers %d..%d,", stage->first_layer, stage->last_layer);
         text_printf(out, " %lld parameters, %.0f MACs, %.0f FLOPs forward, %.0f backward\n", (long long)stage->params,

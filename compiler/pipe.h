@@ -11,6 +11,7 @@
 typedef struct {
     NodeId first, last;
     int first_layer, last_layer; /* weighted layers, 1-based, as the ppv counts; last < first: none */
+    int replicas;                /* copies that divide each minibatch: 1, or so many equal slices of it */
     int64_t params;              /* trainable scalars */
     Cost cost;                   /* sum over its nodes, per sample */
 } Stage;
@@ -38,6 +39,10 @@ typedef struct {
 /* pipe.c. Empty stages (no node, or no parameter-free excuse: a stage needs at least one node) are errors at the cut.
  */
 Pipe *pipe_cut(Arena *arena, Diags *diags, const Graph *graph, const Backward *backward);
+/* The graph as a replica of the stage sees it: the batch is its slice. */
+Graph pipe_slice(const Pipe *pipe, int stage);
+bool pipe_sliced(const Pipe *pipe, const Edge *edge);            /* a stage at one of its ends has replicas */
+int pipe_workers(const Pipe *pipe, int stages);                  /* replicas of the first so many stages */
 int pipe_stage_of(const Pipe *pipe, NodeId node);                /* inputs: -1 */
 const Edge *pipe_edge(const Pipe *pipe, NodeId value, int from); /* NULL: does not cross there */
 bool pipe_reads_input(const Pipe *pipe, int stage, NodeId input);

@@ -24,7 +24,8 @@ typedef struct {
     Arena *arena;
     Plan *plan;
     const Pipe *pipe;
-    const Graph *graph;
+    const Graph *graph; /* batch: of a whole minibatch */
+    Graph slice;        /* batch: of the replicas of the stage at hand */
     const Backward *backward;
     const BackwardStep **step_of; /* per node; NULL: no backward */
     Use *use;                     /* per value, for the stage at hand */
@@ -59,9 +60,9 @@ static int64_t slot_bytes(Planner *p, int64_t bytes)
     return bytes >= TARGET_TOO_LARGE ? TARGET_TOO_LARGE : round_up(bytes, ALIGN);
 }
 
-static int64_t value_slot(Planner *p, NodeId value)
+static int64_t value_slot(Planner *p, const Graph *graph, NodeId value)
 {
-    return slot_bytes(p, p->plan->target->value_bytes(p->graph, value));
+    return slot_bytes(p, p->plan->target->value_bytes(graph, value));
 }
 
 static void touch(Planner *p, Values *values, NodeId value)
@@ -132,7 +133,7 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
     const int n = stage->last - stage->first, ring = p->plan->sched->ring[s];
     const bool input = !node->op, loss = v == p->graph->loss;
     const Edge *in = edge_in(p->pipe, s, v), *out = pipe_edge(p->pipe, v, s);
-    const int64_t bytes = loss ? 0 : value_slot(p, v);
+    const int64_t bytes = loss ? 0 : value_slot(p, &p->slice, v);
     const int made = input ? 0 : v - stage->first; /* inputs of a test pass are read before its first step */
     const int last_read = use->last_read > made ? use->last_read : made;
 
@@ -144,7 +145,7 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
         add_buffer(p, list, BUFFER_TEST, v, bytes, 1, made, last_read);
     }
     if (!input && !in && node->op->aux) {
-        const int64_t aux = p->plan->target->aux_bytes(p->graph, v);
+        const int64_t aux = p->plan->target->aux_bytes(&p->slice, v);
         if (aux > 0)
             add_buffer(p, list, BUFFER_AUX, v, slot_bytes(p, aux), p->backward->needs[v] & NEEDS_AUX ? ring : 1, 0, 0);
     }
@@ -230,7 +231,7 @@ static void plan_registers(Planner *p)
     for (int e = 0; e < p->pipe->nedges; e++) {
         const Edge *edge = &p->pipe->edge[e];
         RegisterPlan *reg = &p->plan->reg[e];
-        *reg = (RegisterPlan){value_slot(p, edge->value), sched->forward_slots[e], sched->gradient_slots[e],
+        *reg = (RegisterPlan){value_slot(p, p->graph, edge->value), sched->forward_slots[e], sched->gradient_slots[e],
                               sched->test_slots[e]};
         StagePlan *from = &p->plan->stage[edge->from];
         const int slots = reg->forward_slots + reg->gradient_slots + reg->test_slots;
@@ -257,9 +258,33 @@ static void add_up(Planner *p, int s, int states)
     }
     const int64_t weights = add_sizes(p, times(p, times(p, stage->weight_floats, 4), weight_copies(stage)),
                                       times(p, stage->running_floats, 4));
-    stage->static_bytes = add_sizes(p, add_sizes(p, stage->saved_bytes, stage->transient_bytes),
+    const int64_t buffers = add_sizes(p, stage->saved_bytes, stage->transient_bytes);
+    stage->replicas = p->pipe->stage[s].replicas;
+    const int64_t gradients = times(p, stage->weight_floats, 1 + stage->sums);
+    stage->replica_bytes = add_sizes(p, buffers, times(p, add_sizes(p, gradients, stage->running_floats), 4));
+    stage->static_bytes = add_sizes(p, add_sizes(p, buffers, times(p, stage->replica_bytes, stage->replicas - 1)),
                                     add_sizes(p, weights, stage->register_bytes));
     p->plan->static_bytes = add_sizes(p, p->plan->static_bytes, stage->static_bytes);
+}
+
+/* What replicas do not do. */
+static bool replicas_hold(const Planner *p, Diags *diags, int s)
+{
+    const Span span = p->plan->sched->settings->pipeline.span;
+    const StagePlan *stage = &p->plan->stage[s];
+    if (stage->replicas > 1 && p->plan->target->device) {
+        diag_error(diags, P0524, span, "stage %d has replicas, and target %s does not have them", s,
+                   p->plan->target->name);
+        diag_hint(diags, "replicas run on the targets cpu and ref");
+        return false;
+    }
+    if (stage->replicas > 1 && stage->ahead) {
+        diag_error(diags, P0524, span,
+                   "stage %d has replicas, and they do not read weights ahead, as its corrections do", s);
+        diag_hint(diags, "cure = none, or corrections without lookahead, discrepancy and predict");
+        return false;
+    }
+    return true;
 }
 
 Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target)
@@ -288,9 +313,12 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     const int states = optimizer_states(&sched->settings->train.optimizer) + cure_states(sched->settings);
     plan_registers(&p);
     for (int s = 0; s < pipe->nstages; s++) {
+        p.slice = pipe_slice(pipe, s);
         plan_buffers(&p, s);
         plan_params(&p, s);
         add_up(&p, s, states);
+        if (!replicas_hold(&p, diags, s))
+            return NULL;
         if (p.too_large) {
             NodeId first = pipe->stage[s].first;
             while (!graph->node[first].op)

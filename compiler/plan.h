@@ -46,8 +46,10 @@ typedef struct {
     int sums;               /* 1: the gradients of microbatches are summed in a further array of that size */
     int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h) */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
+    int replicas;           /* all that is above is of replica 0 */
+    int64_t replica_bytes;  /* of each further replica: saved + transient + gradient + running; weights are shared */
     int64_t static_bytes;   /* saved + transient + weight_floats * 4 * weight_copies + running_floats * 4 +
-                           * register_bytes */
+                             * register_bytes + (replicas - 1) * replica_bytes */
 } StagePlan;
 
 typedef struct {

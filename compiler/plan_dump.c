@@ -121,7 +121,12 @@ void plan_check(const Plan *plan)
         check_places(plan, s);
         check_params(plan, s);
         const int64_t sum = stage->saved_bytes + stage->transient_bytes + stage->register_bytes +
-                            stage->weight_floats * 4 * weight_copies(stage) + stage->running_floats * 4;
+                            stage->weight_floats * 4 * weight_copies(stage) + stage->running_floats * 4 +
+                            (stage->replicas - 1) * stage->replica_bytes;
+        const int64_t copy = stage->saved_bytes + stage->transient_bytes +
+                             4 * (stage->weight_floats * (1 + stage->sums) + stage->running_floats);
+        if (stage->replicas != pipe->stage[s].replicas || copy != stage->replica_bytes)
+            ICE("plan: stage %d: the replicas do not add up", s);
         if (sum != stage->static_bytes || given[s] != stage->register_bytes)
             ICE("plan: stage %d: bytes do not add up", s);
         all += sum;
@@ -140,7 +145,7 @@ static const char *place_text(Arena *arena, const Buffer *buffer)
 
 static void dump_buffers(const Plan *plan, int s, Text *out)
 {
-    const Graph *graph = plan->sched->pipe->graph;
+    const Graph slice = pipe_slice(plan->sched->pipe, s), *graph = &slice;
     const StagePlan *stage = &plan->stage[s];
     text_printf(out, "  saved for backward and inputs: %lld bytes\n", (Int)stage->saved_bytes);
     for (int i = 0; i < stage->nbuffers; i++) {
@@ -208,6 +213,12 @@ void plan_dump(const Plan *plan, Text *out)
         const StagePlan *stage = &plan->stage[s];
         text_printf(out, "\nstage %d: %lld bytes; ring %d, staleness %d\n", s, (Int)stage->static_bytes,
                     plan->sched->ring[s], plan->sched->staleness[s]);
+        if (stage->replicas > 1)
+            text_printf(out,
+                        "  %d replicas: below is the first; each further one has %lld bytes: saved, transient, "
+                        "gradient%s\n",
+                        stage->replicas, (Int)stage->replica_bytes,
+                        stage->running_floats ? ", running statistics" : "");
         dump_buffers(plan, s, out);
         dump_weights(plan, s, out);
         if (e < pipe->nedges && pipe->edge[e].from == s)

@@ -56,27 +56,69 @@ static void add_transfers(Prediction *p, const Pipe *pipe)
     }
 }
 
+/* What a replica of stage s does on a device of this kind; its workers may do the work of several in turn. */
+static StageTime time_on(Arena *arena, const Prediction *p, const Pipe *pipe, int s, int kind, const NodeTime *whole)
+{
+    const Stage *stage = &pipe->stage[s];
+    const Device *device = &p->model->hardware->device[kind];
+    StageTime sum = p->stage[s];
+    const Graph slice = pipe_slice(pipe, s);
+    const NodeTime *time = stage->replicas > 1 ? cost_times(arena, p->model, &slice, pipe->backward, kind) : whole;
+    const int turns = (stage->replicas + sum.workers - 1) / sum.workers;
+    const double times = turns * (double)pipe->graph->microbatches;
+    int64_t floats = 0;
+    sum.kind = kind;
+    for (NodeId i = stage->first; i < stage->last; i++) {
+        const NodeTime mine = cost_slice(&time[i], stage->replicas);
+        sum.forward += times * mine.forward;
+        sum.backward += times * (mine.backward_data + mine.backward_weights);
+        sum.update += mine.update;
+        floats += cost_weight_floats(p->model, pipe->graph, i);
+    }
+    if (stage->replicas > 1)
+        sum.update += turns * cost_gradient_sum(device, floats, stage->replicas);
+    return sum;
+}
+
+static bool runs_on(const Prediction *p, const StageTime *stage, int kind)
+{
+    for (int w = 0; w < stage->workers; w++)
+        if (hardware_kind(p->model->hardware, stage->worker + w) == kind)
+            return true;
+    return false;
+}
+
 static void add_work(Arena *arena, Prediction *p, const Pipe *pipe)
 {
     const Hardware *hardware = p->model->hardware;
     const double times = (double)pipe->graph->microbatches;
+    StageTime *slowest = arena_alloc(arena, sizeof *slowest * (size_t)pipe->nstages);
+    const NodeTime *first = NULL;
     p->one_worker = INFINITY;
     for (int kind = 0; kind < hardware->ndevices; kind++) {
         const NodeTime *time = cost_times(arena, p->model, pipe->graph, pipe->backward, kind); /* of a microbatch */
         double alone = 0;
-        for (int s = 0; s < pipe->nstages; s++)
-            for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++) {
-                alone += node_time_sum(&time[i]) + (times - 1) * (node_time_sum(&time[i]) - time[i].update);
-                if (p->stage[s].kind != kind)
-                    continue;
-                p->stage[s].forward += times * time[i].forward;
-                p->stage[s].backward += times * (time[i].backward_data + time[i].backward_weights);
-                p->stage[s].update += time[i].update;
-                p->timed += pipe->graph->node[i].op != NULL;
-                p->measured += time[i].measured;
-            }
+        for (NodeId i = 0; i < pipe->graph->nnodes; i++)
+            alone += node_time_sum(&time[i]) + (times - 1) * (node_time_sum(&time[i]) - time[i].update);
         p->one_worker = alone < p->one_worker ? alone : p->one_worker;
+        for (int s = 0; s < pipe->nstages; s++) {
+            if (!runs_on(p, &p->stage[s], kind))
+                continue;
+            const StageTime one = time_on(arena, p, pipe, s, kind, time);
+            if (slowest[s].workers && stage_time(&one) <= stage_time(&slowest[s]))
+                continue;
+            slowest[s] = one;
+        }
+        if (kind == 0)
+            first = time;
     }
+    for (int s = 0; s < pipe->nstages; s++)
+        for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++) {
+            p->timed += pipe->graph->node[i].op != NULL;
+            p->measured += slowest[s].kind == 0 && first[i].measured;
+        }
+    for (int s = 0; s < pipe->nstages; s++)
+        p->stage[s] = slowest[s];
 }
 
 /* ---- simulated time ---- */
@@ -153,6 +195,16 @@ static double carry(Run *run, int cut, double from, double seconds)
     return run->link_free[cut] = begin + seconds;
 }
 
+/* When all workers of a stage are. */
+static double workers_free(const Run *run, int s)
+{
+    const StageTime *stage = &run->p->stage[s];
+    double last = run->worker_free[stage->worker];
+    for (int w = 1; w < stage->workers; w++)
+        last = later(run->worker_free[stage->worker + w], last);
+    return last;
+}
+
 /* Does the next step of a stage, which is ready at `when`. Ends include the transfer to the reader. */
 static void take(Run *run, int s, double when)
 {
@@ -161,7 +213,7 @@ static void take(Run *run, int s, double when)
     const Step step = t->step[t->at++];
     const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
     const bool gives = s + 1 < run->p->nstages;
-    double *worker = &run->worker_free[time->worker];
+    double *worker = &run->worker_free[time->worker]; /* and those behind it, for its replicas */
     const double slice = (double)run->sched->pipe->graph->microbatches;
     double seconds = forward ? time->forward / slice : backward ? time->backward / slice : time->update;
     if (forward && gives && !run->link[s].overlap)
@@ -172,8 +224,9 @@ static void take(Run *run, int s, double when)
         seconds += run->p->stage[s - 1].back / slice;
     if (backward && gives && !run->link[s].overlap)
         seconds += time->back / slice;
-    const double begin = *worker > when ? *worker : when, end = begin + seconds;
-    *worker = end;
+    const double free = workers_free(run, s), begin = free > when ? free : when, end = begin + seconds;
+    for (int w = 0; w < time->workers; w++)
+        worker[w] = end;
     if (t->begin) {
         t->begin[t->at - 1] = begin;
         t->end[t->at - 1] = end;
@@ -202,7 +255,7 @@ static bool run_steps(Run *run)
             const double when = run->ready[s];
             if (isnan(when))
                 continue;
-            const double busy = run->worker_free[run->p->stage[s].worker], begin = busy > when ? busy : when;
+            const double busy = workers_free(run, s), begin = busy > when ? busy : when;
             if (first < 0 || begin < first_begin) {
                 first = s;
                 first_begin = begin;
@@ -304,18 +357,23 @@ Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)
     Prediction *p = arena_alloc(arena, sizeof *p);
     p->model = model;
     p->nstages = pipe->nstages;
-    p->workers = pipe->nstages < hardware->workers ? pipe->nstages : hardware->workers;
+    const int all = pipe_workers(pipe, pipe->nstages);
+    p->workers = all < hardware->workers ? all : hardware->workers;
     p->stage = arena_alloc(arena, sizeof(StageTime) * (size_t)pipe->nstages);
     for (int s = 0; s < pipe->nstages; s++) {
-        p->stage[s].worker = hardware_worker(hardware, s, pipe->nstages);
-        p->stage[s].kind = hardware_kind(hardware, p->stage[s].worker);
+        const int first = pipe_workers(pipe, s);
+        p->stage[s].worker = hardware_worker(hardware, first, all);
+        p->stage[s].workers =
+            hardware_worker(hardware, first + pipe->stage[s].replicas - 1, all) - p->stage[s].worker + 1;
     }
     Arena *scratch = arena_new();
     add_work(scratch, p, pipe);
     add_transfers(p, pipe);
+    double busy = 0;
     for (int s = 0; s < pipe->nstages; s++) {
         const double time = stage_time(&p->stage[s]);
         p->work += time;
+        busy += time * p->stage[s].workers;
         if (time > p->most) {
             p->most = time;
             p->slowest = s;
@@ -324,7 +382,7 @@ Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)
     p->step = steady_step(scratch, sched, p);
     arena_free(scratch);
     p->speedup = p->step > 0 ? p->one_worker / p->step : 1;
-    p->bubble = p->step > 0 ? 1 - p->work / (p->step * p->workers) : 0;
+    p->bubble = p->step > 0 ? 1 - busy / (p->step * p->workers) : 0;
     return p;
 }
 

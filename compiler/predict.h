@@ -2,7 +2,7 @@
  *
  * The steps of every stage run in simulated time: a step begins when its worker is free, what it takes is there and
  * what it gives has a slot. A link that overlaps carries one transfer at a time beside the work; one that does not
- * holds up both its ends. What is measured of it is the time between updates once the pipeline is full. */
+ * holds up both its ends. Replicas of a stage act as one, since they meet at every update. What is measured of it is the time between updates once the pipeline is full. */
 #ifndef PNETC_PREDICT_H
 #define PNETC_PREDICT_H
 
@@ -10,9 +10,10 @@
 #include "plan.h"
 
 typedef struct {
-    double forward, backward, update; /* seconds of work a minibatch */
+    double forward, backward, update; /* seconds of work a minibatch; of each replica: sum of gradients in update */
     double give, back;                /* seconds on the link behind the stage: values there, gradients back */
-    int worker, kind;                 /* that runs it; its device */
+    int worker, kind;                 /* that runs it (the first of its replicas); its device (the slowest) */
+    int workers;                      /* that run its replicas */
 } StageTime;
 
 typedef struct {

@@ -52,6 +52,12 @@ static const char *layers_text(Arena *arena, const Stage *stage)
     return arena_printf(arena, "%d..%d", stage->first_layer, stage->last_layer);
 }
 
+/* "1", "1 x2" with two replicas */
+static const char *stage_text(Arena *arena, int s, int replicas)
+{
+    return replicas > 1 ? arena_printf(arena, "%d x%d", s, replicas) : arena_printf(arena, "%d", s);
+}
+
 typedef struct {
     double macs;
     int64_t params, saved, transient, weights, registers;
@@ -66,10 +72,12 @@ static Totals add_up(const Plan *plan)
         const StagePlan *memory = &plan->stage[s];
         sum.macs += stage->cost.macs;
         sum.params += stage->params;
-        sum.saved += memory->saved_bytes;
-        sum.transient += memory->transient_bytes;
+        sum.saved += memory->saved_bytes * stage->replicas;
+        sum.transient += memory->transient_bytes * stage->replicas;
         sum.registers += memory->register_bytes;
-        sum.weights += memory->weight_floats * 4 * weight_copies(memory) + memory->running_floats * 4;
+        sum.weights +=
+            memory->weight_floats * 4 * (weight_copies(memory) + (stage->replicas - 1) * (1 + memory->sums)) +
+            memory->running_floats * 4 * stage->replicas;
     }
     return sum;
 }
@@ -84,12 +92,12 @@ static void table(const Plan *plan, const Totals *sum, Text *out)
     for (int s = 0; s < sched->pipe->nstages; s++) {
         const Stage *stage = &sched->pipe->stage[s];
         const StagePlan *memory = &plan->stage[s];
-        text_printf(out, row, arena_printf(arena, "%d", s), layers_text(arena, stage),
+        text_printf(out, row, stage_text(arena, s, stage->replicas), layers_text(arena, stage),
                     human_count(arena, (double)stage->params), human_count(arena, stage->cost.macs),
                     arena_printf(arena, "%.0f %%", sum->macs > 0 ? 100 * stage->cost.macs / sum->macs : 0.0),
                     arena_printf(arena, "%d", sched->staleness[s]), arena_printf(arena, "%d", sched->ring[s]),
                     memory->register_bytes ? human_bytes(arena, memory->register_bytes) : "-",
-                    human_bytes(arena, memory->saved_bytes), human_bytes(arena, memory->static_bytes),
+                    human_bytes(arena, memory->saved_bytes * stage->replicas), human_bytes(arena, memory->static_bytes),
                     stage_names(arena, plan, s));
     }
 }
@@ -109,7 +117,7 @@ static void phases(const Sched *sched, Text *out)
 }
 
 /* Forward, backward and update of each stage, and its register. */
-static void times(const Prediction *p, Text *out)
+static void times(const Prediction *p, const Pipe *pipe, Text *out)
 {
     static const char row[] = "%5s %9s %9s %9s %6s %9s  %s\n";
     Arena *arena = out->arena;
@@ -117,14 +125,19 @@ static void times(const Prediction *p, Text *out)
     text_printf(out, row, "stage", "forward", "backward", "update", "share", "register", "worker");
     for (int s = 0; s < p->nstages; s++) {
         const StageTime *t = &p->stage[s];
-        text_printf(out, row, arena_printf(arena, "%d", s), human_seconds(arena, t->forward),
+        const char *device = hardware->device[t->kind].name;
+        text_printf(out, row, stage_text(arena, s, pipe->stage[s].replicas), human_seconds(arena, t->forward),
                     human_seconds(arena, t->backward), human_seconds(arena, t->update),
                     arena_printf(arena, "%.0f %%", p->work > 0 ? 100 * stage_time(t) / p->work : 0.0),
                     s + 1 < p->nstages ? human_seconds(arena, t->give + t->back) : "-",
-                    arena_printf(arena, "%d, %.40s", t->worker, hardware->device[t->kind].name));
+                    t->workers > 1 ? arena_printf(arena, "%d-%d, %.40s", t->worker, t->worker + t->workers - 1, device)
+                                   : arena_printf(arena, "%d, %.40s", t->worker, device));
     }
     text_printf(out, "%s, machine %.24s (%.40s); of a minibatch; shares of all stages' work\n",
                 prediction_source(arena, p), hardware->name, hardware->source);
+    if (pipe_workers(pipe, pipe->nstages) > pipe->nstages)
+        text_printf(out, "x2: replicas, each with its slice of every minibatch; times of one, the sum of gradients in "
+                         "update; bytes of all\n");
 }
 
 static void balance_lines(const Balance *b, const Graph *written, Text *out)
@@ -197,7 +210,7 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
     text_printf(out, "\n\n");
     table(plan, &sum, out);
     text_printf(out, "\n");
-    times(balance->prediction, out);
+    times(balance->prediction, sched->pipe, out);
 
     text_printf(out, "\nparameters   %lld, %.4g %% of them stale", (Int)sum.params, 100 * sched->stale_fraction);
     if (most_stale > 0)

@@ -26,15 +26,17 @@ static json_t *stage_json(const Plan *plan, int s)
     const Sched *sched = plan->sched;
     const Stage *stage = &sched->pipe->stage[s];
     const StagePlan *memory = &plan->stage[s];
+    const int n = memory->replicas; /* bytes are of all */
     const int layers = stage->last_layer - stage->first_layer + 1;
-    return json_made(json_pack("{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "stage",
-                               s, "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs,
-                               "staleness", sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s],
-                               "gives_bytes", (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s),
-                               "saved_bytes", (Int)memory->saved_bytes, "transient_bytes", (Int)memory->transient_bytes,
-                               "weight_bytes", (Int)memory->weight_floats * 4 * weight_copies(memory), "running_bytes",
-                               (Int)memory->running_floats * 4, "register_bytes", (Int)memory->register_bytes,
-                               "static_bytes", (Int)memory->static_bytes));
+    return json_made(json_pack(
+        "{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:I}", "stage", s, "layers",
+        layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs, "staleness", sched->staleness[s],
+        "ring", sched->ring[s], "versions", sched->versions[s], "gives_bytes", (Int)memory->register_bytes,
+        "takes_bytes", takes_bytes(plan, s), "saved_bytes", (Int)memory->saved_bytes * n, "transient_bytes",
+        (Int)memory->transient_bytes * n, "weight_bytes",
+        (Int)memory->weight_floats * 4 * (weight_copies(memory) + (n - 1) * (1 + memory->sums)), "running_bytes",
+        (Int)memory->running_floats * 4 * n, "register_bytes", (Int)memory->register_bytes, "static_bytes",
+        (Int)memory->static_bytes, "replicas", memory->replicas, "replica_bytes", (Int)memory->replica_bytes));
 }
 
 static json_t *registers_json(const Plan *plan)
@@ -61,6 +63,7 @@ static void add_times(json_t *stage, const Prediction *p, int s)
     json_put(stage, "transfer_seconds", json_real(t->give + t->back));
     json_put(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
     json_put(stage, "worker", json_integer(t->worker));
+    json_put(stage, "workers", json_integer(t->workers));
     json_put(stage, "device", json_string(p->model->hardware->device[t->kind].name));
 }
 

@@ -32,18 +32,23 @@ typedef struct {
     void *memory;
     int64_t bytes;
     int slots;
+    bool sliced; /* a replica of a stage works on its slice of each slot */
 } pn_area;
 #define PN_RING(array)                                                                                                 \
     {                                                                                                                  \
-        (array), (int64_t)sizeof((array)[0]), PN_COUNT(array)                                                          \
+        (array), (int64_t)sizeof((array)[0]), PN_COUNT(array), false                                                   \
     } /* float x[slots][n] */
+#define PN_SLICES(array)                                                                                               \
+    {                                                                                                                  \
+        (array), (int64_t)sizeof((array)[0]), PN_COUNT(array), true                                                    \
+    } /* the same, of which a replica has a slice */
 #define PN_AT(memory, bytes)                                                                                           \
     {                                                                                                                  \
-        (memory), (bytes), 1                                                                                           \
+        (memory), (bytes), 1, false                                                                                    \
     } /* one buffer        */
 #define PN_SLOTS(address, slots)                                                                                       \
     {                                                                                                                  \
-        NULL, (int64_t)sizeof *(address), (slots)                                                                      \
+        NULL, (int64_t)sizeof *(address), (slots), false                                                               \
     } /* float (*x)[n] on a device: not placed yet */
 
 typedef struct {
@@ -83,7 +88,8 @@ typedef struct {
     const char *name;     /* "pool1", "gradient of pool1", "pool1 (test)": for messages */
     int from, to;         /* stages */
     pn_area area;         /* the static slots */
-    int64_t *number;      /* per slot: the minibatch it holds; -1: empty */
+    int64_t *number;      /* per slot and replica of `from`: the minibatch it holds; -1: empty */
+    int64_t sample_bytes; /* of one sample of a slot: where slices begin; 0: neither stage has replicas */
     struct pn_link *link; /* the transport's state */
     void *target;         /* the target's state */
 } pn_channel;
@@ -102,6 +108,19 @@ void pn_give(pn_stage *stage, pn_channel *channel, int64_t n);
 void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n);
 void pn_done(pn_stage *stage, pn_channel *channel, int64_t n);
 void *pn_held(pn_stage *stage, pn_channel *channel, int64_t n);
+
+/* ---- replicas: copies of a stage that divide each minibatch. Replica i of r works on samples i B/r .. (i + 1) B/r - 1
+ * of every slot: the verbs above give it its slice, and it waits only for the replicas whose slices meet its own. All do
+ * the same steps in the same order. At an update their gradients are summed in replica order, replica 0 updates the
+ * weights, which they share, and the running statistics become their mean in each of them (core/replicas.c).
+ *
+ * A stage file is compiled once for each replica: its buffers are its own; REPLICA is the number.
+ *
+ * Layouts where an end of a register has replicas: the same but for the size of the batch. */
+#define PN_REPLICA_OF(name, replica)  PN_REPLICA_OF_(name, replica)
+#define PN_REPLICA_OF_(name, replica) name##_##replica
+void pn_take_layout(pn_stage *stage, pn_tensor *tensor, const pn_register *from); /* before the first op reads it */
+void pn_give_layout(pn_stage *stage, pn_register *to, const pn_tensor *tensor);   /* when its op has chosen one */
 
 /* ---- data
  * ------------------------------------------------------------------------------------------------------------ */
@@ -334,6 +353,7 @@ typedef struct {
 
 typedef struct {
     const char *what;               /* "conv1 relu1 pool1" */
+    int replica, replicas;          /* this is replica 0 .. replicas - 1; replicas 0: there is one */
     void (*place)(pn_stage *stage); /* NULL: buffers are static arrays */
     void (*init)(pn_stage *stage);
     void (*forward)(pn_stage *stage, int64_t minibatch);
@@ -341,12 +361,13 @@ typedef struct {
     void (*test)(pn_stage *stage, int64_t n);
     pn_param *param;
     int nparams;
-    float *weights; /* [versions][weight_floats] */
+    float *weights; /* [versions][weight_floats]; of replica 0: the others share it */
     int versions, states;
-    int64_t weight_floats;
-    float *gradient, *state; /* [weight_floats], [states][weight_floats]; the last state is delta, if any */
-    float *sum;              /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
-    float *ahead;            /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
+    int64_t weight_floats, running_floats;
+    float *gradient,
+        *state;   /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
+    float *sum;   /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
+    float *ahead; /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
     int aheads;
     const pn_cure *cure;         /* per phase; NULL: none in any */
     float *running;              /* running statistics: one copy, written by backward steps only */
@@ -412,9 +433,9 @@ typedef struct {
     int64_t microbatches;               /* that it is sliced into, evenly; 0 or 1: not */
     const pn_input_def *input;
     int ninputs;
-    const pn_stage_def *const *stage;
-    int nstages;
-    pn_register **reg; /* all registers */
+    const pn_stage_def *const *stage; /* in order; replicas of a stage one after another */
+    int nstages;                      /* so many of these, replicas counted: each is run by a worker */
+    pn_register **reg;                /* all registers */
     int nregisters;
     const pn_kernel *kernel; /* targets with kernels of their own (cuda) */
     int nkernels;

@@ -18,16 +18,21 @@ typedef struct pn_transport pn_transport;
 struct pn_stage {
     const pn_stage_def *def;
     pn_run *run;
-    int index;
-    int64_t updates;       /* done so far: the number of the current weight version */
-    const pn_phase *phase; /* the current one */
-    int64_t phase_first;   /* first microbatch of the phase; of a run that was resumed within it: of the run */
-    int64_t phase_begin;   /* first microbatch of the phase */
-    int64_t phase_end;     /* the first of the next phase; INT64_MAX: none */
-    int64_t ahead_version; /* of the weights that def->ahead was made from for a forward; -1: none */
-    double velocity_rate;  /* rate_factor of the updates that the velocity stands for (core/update.c) */
-    int64_t *read_version; /* [ring]: version read by the forward of microbatch n, at n % ring */
-    jmp_buf escape;        /* where pn_fail unwinds to */
+    int index;                 /* in the pipeline */
+    int worker;                /* in run->stage */
+    int replica, replicas;     /* 0 of 1: the only one */
+    int64_t first_sample;      /* its slice of each microbatch ... */
+    int64_t samples;           /* ... and how many that are */
+    struct pn_replicas *group; /* what the replicas of this stage share; NULL: there is one (core/replicas.h) */
+    int64_t updates;           /* done so far: the number of the current weight version */
+    const pn_phase *phase;     /* the current one */
+    int64_t phase_first;       /* first microbatch of the phase; of a run that was resumed within it: of the run */
+    int64_t phase_begin;       /* first microbatch of the phase */
+    int64_t phase_end;         /* the first of the next phase; INT64_MAX: none */
+    int64_t ahead_version;     /* of the weights that def->ahead was made from for a forward; -1: none */
+    double velocity_rate;      /* rate_factor of the updates that the velocity stands for (core/update.c) */
+    int64_t *read_version;     /* [ring]: version read by the forward of microbatch n, at n % ring */
+    jmp_buf escape;            /* where pn_fail unwinds to */
     /* for the watchdog, read by other threads: finished steps, and what the stage waits for (NULL: it computes) */
     atomic_llong progress;
     _Atomic(const pn_channel *) waits_for;
@@ -45,10 +50,33 @@ struct pn_stage {
     double data_seconds; /* of the busy ones: gathering minibatches that were not ready */
 };
 
+/* Samples of a whole minibatch, of which the stage works on `samples`: all of them, or its replica's slice. */
+static inline int64_t pn_whole_batch(const pn_stage *stage, int64_t samples)
+{
+    return samples * (stage->replicas > 1 ? stage->replicas : 1);
+}
+/* The same of floats, or bytes: where a slice of `size` begins. */
+static inline int64_t pn_slice_begin(const pn_stage *stage, int64_t size)
+{
+    return stage->replica * size;
+}
+
+/* ---- what the replicas of a stage share (core/replicas.h) ---- */
+struct pn_replicas {
+    pn_stage *stage; /* replica 0; the others stand behind it */
+    int count;
+    /* From all to all: my gradient is there. From all to replica 0: my part is summed. From replica 0 to all: the
+     * weights are new. */
+    pn_channel gradients, sums, weights;
+    pn_channel *to_share[1], *to_sum[1], *to_update[1]; /* the same, as lists */
+    struct pn_replicas *next;
+};
+
 /* ---- one run of a program ---- */
 struct pn_run {
     const pn_program *program;
-    pn_stage *stage;
+    pn_stage *stage;              /* one a worker: as program->stage */
+    struct pn_replicas *replicas; /* of all stages that have several; NULL: none (core/replicas.h) */
     const pn_transport *transport;
     uint64_t seed;
     int64_t first; /* minibatch of this run: 0, or where a checkpoint ended */
@@ -86,17 +114,19 @@ static inline int64_t pn_slice(const pn_program *program)
  * prints and exits 1. */
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Losses report here: of a microbatch, mean loss over `count` samples and how many top-1 answers were right (correct <
+/* Losses report here, each replica for its slice: of a microbatch, mean loss over `count` samples and how many top-1 answers were right (correct <
  * 0: not a classifier). */
 void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count);
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
-/* How many samples of test batch n count (the last one may be ragged). */
+/* How many samples of the stage's slice of test batch n count (the last one may be ragged). */
 int64_t pn_test_count(pn_stage *stage, int64_t n);
 
 /* ---- tracing (core/trace.c): called only where stage->trace is not NULL ---- */
 typedef enum {
     PN_TRACE_FORWARD,
     PN_TRACE_BACKWARD,
+    PN_TRACE_SHARE,
+    PN_TRACE_SUM,
     PN_TRACE_UPDATE,
     PN_TRACE_TEST,
     PN_TRACE_CHECKPOINT,
@@ -197,6 +227,8 @@ void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to
 void pn_param_to_plain(const pn_param *param, const float *stored, float *plain);
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored);
 int64_t pn_tensor_floats(const pn_tensor *t); /* physical elements in its layout */
+/* The layout of a register for a tensor that has another batch, else the same dimensions. */
+pn_layout *pn_layout_of_batch(pn_stage *stage, pn_layout *layout, const pn_tensor *tensor);
 
 /* ---- transports: one const struct in transport/<name>.c, one line in transport/transports.def ---- */
 struct pn_transport {

@@ -101,7 +101,7 @@ static void eval_entropy_gradients(const EvalContext *c)
         return;
     const int64_t classes = eval_shape(c, 0)->dim[0];
     float *gx = eval_scratch(c->batch * classes);
-    ref_softmax_cross_entropy_backward(c->batch, classes, c->aux, c->in[1], gx);
+    ref_softmax_cross_entropy_backward(c->batch, c->batch, classes, c->aux, c->in[1], gx);
     add_scaled(c->grad_in[0], gx, c->grad_out[0], c->batch * classes);
 }
 
@@ -123,7 +123,7 @@ static void eval_squares_gradients(const EvalContext *c)
         if (c->grad_in[i] == NULL)
             continue;
         float *gx = eval_scratch(c->batch * size);
-        ref_mse_backward(c->batch, size, c->in[0], labels ? NULL : c->in[1], labels ? c->in[1] : NULL,
+        ref_mse_backward(c->batch, c->batch, size, c->in[0], labels ? NULL : c->in[1], labels ? c->in[1] : NULL,
                          i == 0 ? 1.0f : -1.0f, gx);
         add_scaled(c->grad_in[i], gx, c->grad_out[0], c->batch * size);
     }

@@ -6,6 +6,7 @@
 #include "core/checkpoint.h"
 #include "core/diverge.h"
 #include "core/interrupt.h"
+#include "core/replicas.h"
 #include "core/stage.h"
 
 int64_t driver_test_batches(const pn_run *run)
@@ -43,7 +44,8 @@ void driver_begin(pn_stage *stage)
 {
     int64_t first = stage->run->first;
     bool trains = first > 0 && first < stage->run->steps;
-    *stage->cursor = (struct pn_cursor){.tested_after = trains ? first : -1, .test_batch = -1, .saved_after = first};
+    *stage->cursor = (struct pn_cursor){
+        .tested_after = trains ? first : -1, .test_batch = -1, .saved_after = first, .shared = first, .summed = first};
     stage->updates = first;
     stage->forwards = stage->backwards = first * pn_microbatches(stage->run->program);
     enter_phase(stage, 0, 0);
@@ -77,6 +79,17 @@ static void begin_test(pn_stage *stage)
     stage->tests_begun++;
 }
 
+static Step next_of_update(const pn_stage *stage)
+{
+    const struct pn_cursor *cursor = stage->cursor;
+    const int64_t n = stage->updates;
+    const Action action = !stage->group         ? ACTION_UPDATE
+                          : cursor->shared == n ? ACTION_SHARE
+                          : cursor->summed == n ? ACTION_SUM
+                                                : ACTION_UPDATE;
+    return (Step){action, n};
+}
+
 /* The next part of the body that can be done; the caller knows that there is one. */
 static Step next_of_body(pn_stage *stage)
 {
@@ -97,7 +110,7 @@ static Step next_of_body(pn_stage *stage)
             break;
         case PN_STEP_UPDATE:
             if ((stage->updates + 1) * slices <= stage->backwards)
-                return (Step){ACTION_UPDATE, stage->updates};
+                return next_of_update(stage);
             break;
         }
         stage->cursor->position = (stage->cursor->position + 1) % length;
@@ -165,9 +178,17 @@ static void do_step(pn_stage *stage, Step step)
         stage->backwards++;
         stage->in_flight--;
         break;
+    case ACTION_SHARE:
+        replicas_share(stage);
+        stage->cursor->shared++;
+        break;
+    case ACTION_SUM:
+        replicas_sum(stage);
+        stage->cursor->summed++;
+        break;
     case ACTION_UPDATE:
         pass(stage, step);
-        pn_update(stage);
+        (stage->group ? replicas_update : pn_update)(stage);
         break;
     case ACTION_TEST: {
         int64_t traffic = stage->traffic_bytes; /* of training only */
@@ -203,11 +224,11 @@ double pn_work_seconds(void)
 
 static void trace_step(pn_stage *stage, Step step, double begin, double end, double work)
 {
-    static const pn_trace_kind kind[] = {[ACTION_FORWARD] = PN_TRACE_FORWARD,
-                                         [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
-                                         [ACTION_UPDATE] = PN_TRACE_UPDATE,
-                                         [ACTION_TEST] = PN_TRACE_TEST,
-                                         [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
+    static const pn_trace_kind kind[] = {
+        [ACTION_FORWARD] = PN_TRACE_FORWARD,      [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
+        [ACTION_SHARE] = PN_TRACE_SHARE,          [ACTION_SUM] = PN_TRACE_SUM,
+        [ACTION_UPDATE] = PN_TRACE_UPDATE,        [ACTION_TEST] = PN_TRACE_TEST,
+        [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
     pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end, work);
 }
 
@@ -240,6 +261,10 @@ StepChannels driver_channels(const pn_stage *stage, Step step)
         return (StepChannels){def->takes_gradient, def->gives_gradient, def->ntakes_gradient, def->ngives_gradient};
     case ACTION_TEST:
         return (StepChannels){def->takes_test, def->gives_test, def->ntakes_test, def->ngives_test};
+    case ACTION_SHARE:
+    case ACTION_SUM:
+    case ACTION_UPDATE:
+        return stage->group ? replicas_channels(stage, step) : (StepChannels){NULL, NULL, 0, 0};
     default:
         return (StepChannels){NULL, NULL, 0, 0};
     }
@@ -249,6 +274,8 @@ const char *driver_describe(Step step, char *text, size_t size)
 {
     static const char *const format[] = {[ACTION_FORWARD] = "the forward of minibatch %lld",
                                          [ACTION_BACKWARD] = "the backward of minibatch %lld",
+                                         [ACTION_SHARE] = "the gradients for update %lld",
+                                         [ACTION_SUM] = "the sum of the gradients for update %lld",
                                          [ACTION_UPDATE] = "update %lld",
                                          [ACTION_TEST] = "test batch %lld",
                                          [ACTION_CHECKPOINT] = "the checkpoint of step %lld",

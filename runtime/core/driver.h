@@ -4,7 +4,17 @@
 
 #include "rt.h"
 
-typedef enum { ACTION_FORWARD, ACTION_BACKWARD, ACTION_UPDATE, ACTION_TEST, ACTION_CHECKPOINT, ACTION_END } Action;
+/* SHARE, SUM: the update of a stage with replicas begins with these (core/replicas.h). */
+typedef enum {
+    ACTION_FORWARD,
+    ACTION_BACKWARD,
+    ACTION_SHARE,
+    ACTION_SUM,
+    ACTION_UPDATE,
+    ACTION_TEST,
+    ACTION_CHECKPOINT,
+    ACTION_END
+} Action;
 typedef struct {
     Action action;
     int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch; CHECKPOINT: updates done */
@@ -13,10 +23,11 @@ typedef struct {
 /* Where a stage stands in its order. */
 struct pn_cursor {
     int phase;
-    int position;         /* in the body of the phase's order */
-    int64_t tested_after; /* updates done at the last finished test; -1: none yet */
-    int64_t test_batch;   /* next one of the test that goes on; -1: training */
-    int64_t saved_after;  /* updates done at the last checkpoint */
+    int position;           /* in the body of the phase's order */
+    int64_t tested_after;   /* updates done at the last finished test; -1: none yet */
+    int64_t test_batch;     /* next one of the test that goes on; -1: training */
+    int64_t saved_after;    /* updates done at the last checkpoint */
+    int64_t shared, summed; /* updates of which this replica has done that */
 };
 
 /* Puts a new stage behind update run->first: its order starts anew, in the phase of that minibatch. */
@@ -39,6 +50,10 @@ typedef struct {
 } StepChannels;
 StepChannels driver_channels(const pn_stage *stage, Step step);
 const char *driver_describe(Step step, char *text, size_t size); /* "the forward of minibatch 7" */
+
+/* "stage 1", "stage 1, replica 0". */
+enum { STAGE_NAME = 48 };
+const char *stage_name(const pn_stage *stage, char *text, size_t size);
 
 int64_t driver_test_batches(const pn_run *run);
 

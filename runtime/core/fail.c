@@ -28,8 +28,9 @@ void pn_fail(pn_stage *stage, const char *format, ...)
         fprintf(stderr, "error: %s\n", text);
         exit(1);
     }
+    char name[STAGE_NAME];
     if (stage->run->program->nstages > 1)
-        fail_record(stage->run, "stage %d: %s", stage->index, text);
+        fail_record(stage->run, "%s: %s", stage_name(stage, name, sizeof name), text);
     else
         fail_record(stage->run, "%s", text);
     fail_unwind(stage);

@@ -36,6 +36,14 @@ void log_open(pn_log *log, pn_run *run, bool quiet, const char *metrics_path)
     log->result.accuracy = -1;
     log->metrics_path = metrics_path;
     log->begun = log_clock();
+    int64_t most = 1, parts = 1;
+    for (int i = 0; i < run->program->nstages; i++) {
+        const pn_stage_def *def = run->program->stage[i];
+        most = def->replicas > most ? def->replicas : most;
+        parts = (int64_t)2 * def->replicas * def->ring > parts ? (int64_t)2 * def->replicas * def->ring : parts;
+    }
+    log->part = pn_alloc((int64_t)sizeof *log->part * parts);
+    log->test = pn_alloc((int64_t)sizeof *log->test * most);
     if (pthread_mutex_init(&log->lock, NULL) != 0)
         pn_fail(NULL, "cannot create the lock of the log");
     if (metrics_path)
@@ -97,23 +105,18 @@ static void begin_interval(pn_log *log)
     log->gap_images = 0;
 }
 
-/* The loss of a minibatch is the mean of its microbatches. */
-void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count)
+/* The loss of a minibatch is the mean of its microbatches; n counts these. */
+static void add_microbatch(pn_log *log, const pn_stage *stage, int64_t n, const Part *part)
 {
     const int64_t slices = pn_microbatches(stage->run->program), minibatch = n / slices;
     const bool complete = (n + 1) % slices == 0;
-    pn_log *log = stage->run->log;
-    diverge_check_loss(stage, minibatch, loss);
-    pthread_mutex_lock(&log->lock);
-    measure_rate(log, count);
-    log->loss_sum += loss / (double)slices;
+    measure_rate(log, part->count);
+    log->loss_sum += part->loss / (double)slices;
     log->minibatches += complete;
-    log->correct = correct < 0 || log->correct < 0 ? -1 : log->correct + correct;
-    log->samples += count;
-    if (!complete) {
-        pthread_mutex_unlock(&log->lock);
+    log->correct = part->correct < 0 || log->correct < 0 ? -1 : log->correct + part->correct;
+    log->samples += part->count;
+    if (!complete)
         return;
-    }
     Interval interval = summary(log, stage, minibatch);
     if ((minibatch + 1) % log->every == 0 || minibatch + 1 == stage->run->steps) {
         progress_interval(log, &interval);
@@ -122,35 +125,89 @@ void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, in
     } else {
         progress_draw(log, &interval);
     }
-    pthread_mutex_unlock(&log->lock);
 }
 
+/* Adds what a replica reports; false until all replicas have. Sums are in the order of the replicas; losses of parts
+ * are means. */
+static bool complete(const pn_stage *stage, Part *part, int64_t samples)
+{
+    Part sum = {0};
+    for (int r = 0; r < stage->replicas; r++) {
+        if (!part[r].there)
+            return false;
+        sum.loss += part[r].loss * ((double)part[r].count / (double)samples);
+        sum.correct = part[r].correct < 0 ? -1 : sum.correct + part[r].correct;
+        sum.count += part[r].count;
+    }
+    for (int r = 0; r < stage->replicas; r++)
+        part[r].there = false;
+    part[0] = sum;
+    return true;
+}
+
+void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count)
+{
+    pn_log *log = stage->run->log;
+    Part one = {loss, correct, count, true}, *part = &one;
+    pthread_mutex_lock(&log->lock);
+    bool whole = stage->replicas <= 1;
+    if (!whole) {
+        part = log->part + n % (2 * stage->def->ring) * stage->replicas;
+        part[stage->replica] = one;
+        whole = complete(stage, part, pn_slice(stage->run->program));
+    }
+    if (whole)
+        add_microbatch(log, stage, n, part);
+    one = *part;
+    pthread_mutex_unlock(&log->lock);
+    const int64_t slices = pn_microbatches(stage->run->program);
+    if (whole && (stage->replicas <= 1 || (n + 1) % slices == 0)) /* replicas meet between minibatches */
+        diverge_check_loss(stage, n / slices, one.loss);
+}
+
+static void end_test(pn_log *log, const pn_stage *stage, const Part *sum)
+{
+    log->result = (TestResult){
+        .step = stage->updates,
+        .epoch = epoch_of(stage->run, stage->updates),
+        .loss = sum->loss / (double)sum->count,
+        .accuracy = sum->correct < 0 ? -1 : (double)sum->correct / (double)sum->count,
+        .count = sum->count,
+    };
+    progress_test(log, &log->result);
+    metrics_test(log, &log->result);
+}
+
+/* Each replica sums its slices of all test batches; the last one to end takes the sum of them. */
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count)
 {
     pn_log *log = stage->run->log;
     pthread_mutex_lock(&log->lock);
-    if (n == 0) {
-        log->test_loss = 0;
-        log->test_correct = log->test_samples = 0;
-    }
+    Part *sum = &log->test[stage->replica];
+    if (n == 0)
+        *sum = (Part){0};
     log->tested_since = true;
-    log->test_loss += loss_sum;
-    log->test_correct = correct < 0 ? -1 : log->test_correct + correct;
-    log->test_samples += count;
-    bool ends = n == driver_test_batches(stage->run) - 1;
-    double loss = log->test_loss / (double)log->test_samples;
-    if (ends) {
-        log->result = (TestResult){
-            .step = stage->updates,
-            .epoch = epoch_of(stage->run, stage->updates),
-            .loss = loss,
-            .accuracy = log->test_correct < 0 ? -1 : (double)log->test_correct / (double)log->test_samples,
-            .count = log->test_samples,
-        };
-        progress_test(log, &log->result);
-        metrics_test(log, &log->result);
+    if (count > 0) { /* a ragged last batch may have nothing for the last replicas */
+        sum->loss += loss_sum;
+        sum->correct = correct < 0 ? -1 : sum->correct + correct;
+        sum->count += count;
+    }
+    Part all = {0};
+    bool ended = n == driver_test_batches(stage->run) - 1;
+    if (ended) {
+        sum->there = true;
+        for (int r = 0; r == 0 || r < stage->replicas; r++) {
+            ended &= log->test[r].there;
+            all.loss += log->test[r].loss;
+            all.correct = log->test[r].correct < 0 ? -1 : all.correct + log->test[r].correct;
+            all.count += log->test[r].count;
+        }
+        for (int r = 0; ended && (r == 0 || r < stage->replicas); r++)
+            log->test[r].there = false;
+        if (ended)
+            end_test(log, stage, &all);
     }
     pthread_mutex_unlock(&log->lock);
-    if (ends)
-        diverge_check_test(stage, loss);
+    if (ended)
+        diverge_check_test(stage, all.loss / (double)all.count);
 }

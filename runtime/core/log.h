@@ -21,6 +21,13 @@ typedef struct {
     int64_t count;
 } TestResult;
 
+/* What one replica, or all of them, came to. */
+typedef struct {
+    double loss; /* mean of a minibatch, sum of a test */
+    int64_t correct, count;
+    bool there;
+} Part;
+
 typedef struct pn_log pn_log;
 struct pn_log {
     pn_run *run;
@@ -33,13 +40,13 @@ struct pn_log {
     /* the interval so far */
     double loss_sum;
     int64_t minibatches, correct, samples;
+    Part *part; /* of minibatches that not all replicas have done, by number % twice the ring, and replica */
     /* the rate: gaps between reports, but for those with a test in them */
     double last_report, gap_seconds;
     int64_t gap_images;
     bool tested_since;
     /* the test so far, and the last one finished */
-    double test_loss;
-    int64_t test_correct, test_samples;
+    Part *test; /* per replica of the stage with the loss */
     TestResult result;
     double images_per_second; /* of the whole run, tests left out */
     double all_seconds;

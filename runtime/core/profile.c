@@ -58,7 +58,7 @@ static Profile *profiles;               /* of the program, by stage; set once, b
 /* ---- what the verbs call ---- */
 pn_op *pn_profile_op(pn_stage *stage, pn_op *op, const char *name, const pn_tensor *y, int64_t floats)
 {
-    Profile *profile = &profiles[stage->index];
+    Profile *profile = &profiles[stage->worker];
     if (profile->count == profile->room) {
         int room = profile->room ? 2 * profile->room : 64;
         Record *record = pn_alloc((int64_t)sizeof *record * room);
@@ -148,7 +148,7 @@ void pn_profile_copy(const pn_tensor *t, float *to, const float *from)
 /* ---- the stages of the copy ---- */
 static void profiled_init(pn_stage *stage)
 {
-    Profile *profile = &profiles[stage->index];
+    Profile *profile = &profiles[stage->worker];
     pn_dataset *data = stage->run->data;
     if (data->test_count > pn_slice(stage->run->program)) /* nobody asks for the accuracy */
         data->test_count = pn_slice(stage->run->program);
@@ -162,7 +162,7 @@ static void profiled_init(pn_stage *stage)
 
 static void run_pass(pn_stage *stage, int64_t n, int pass, void (*real)(pn_stage *stage, int64_t n))
 {
-    Profile *profile = current = &profiles[stage->index];
+    Profile *profile = current = &profiles[stage->worker];
     testing = false;
     for (int i = 0; i < profile->count; i++)
         profile->record[i].sum = 0;
@@ -178,17 +178,17 @@ static void run_pass(pn_stage *stage, int64_t n, int pass, void (*real)(pn_stage
 
 static void profiled_forward(pn_stage *stage, int64_t n)
 {
-    run_pass(stage, n, PASS_FORWARD, profiles[stage->index].real->forward);
+    run_pass(stage, n, PASS_FORWARD, profiles[stage->worker].real->forward);
 }
 
 static void profiled_backward(pn_stage *stage, int64_t n)
 {
-    run_pass(stage, n, PASS_BACKWARD, profiles[stage->index].real->backward);
+    run_pass(stage, n, PASS_BACKWARD, profiles[stage->worker].real->backward);
 }
 
 static void profiled_test(pn_stage *stage, int64_t n)
 {
-    current = &profiles[stage->index];
+    current = &profiles[stage->worker];
     testing = true;
     current->real->test(stage, n);
     testing = false;

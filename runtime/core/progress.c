@@ -2,6 +2,7 @@
  * interval elsewhere, and the last line, which scripts may rely on. */
 #include <string.h>
 
+#include "core/driver.h"
 #include "core/interrupt.h"
 #include "core/log.h"
 
@@ -29,6 +30,20 @@ static int64_t parameters(const pn_stage_def *def)
     return sum;
 }
 
+/* The entries of the program that are one stage. */
+static int replicas_of(const pn_stage *stage)
+{
+    return stage->replicas > 1 ? stage->replicas : 1;
+}
+
+static int64_t static_bytes(const pn_stage *stage)
+{
+    int64_t sum = 0;
+    for (int r = 0; r < replicas_of(stage); r++)
+        sum += stage[r].def->static_bytes;
+    return sum;
+}
+
 static int staleness(const pn_program *program, int stage)
 {
     int most = 0;
@@ -44,8 +59,9 @@ void progress_begin(pn_log *log)
         return;
     const pn_run *run = log->run;
     const pn_program *program = run->program;
-    printf("%s: %d stage%s, target %s (%s), transport %s, schedule", program->name, program->nstages,
-           program->nstages == 1 ? "" : "s", pn_target_name, pn_target_version(), run->transport->name);
+    const int stages = run->stage[program->nstages - 1].index + 1;
+    printf("%s: %d stage%s, target %s (%s), transport %s, schedule", program->name, stages, stages == 1 ? "" : "s",
+           pn_target_name, pn_target_version(), run->transport->name);
     for (int i = 0; i < program->nphases; i++)
         printf("%s %s", i ? ", then" : "", program->phase[i].name);
     if (run->threads > 1)
@@ -55,12 +71,16 @@ void progress_begin(pn_log *log)
     if (run->first > 0)
         printf("goes on after step %lld\n", (long long)run->first);
     printf("  %-5s %10s %9s %4s %10s  %s\n", "stage", "parameters", "staleness", "ring", "memory", "layers");
-    for (int i = 0; i < program->nstages; i++) {
-        const pn_stage_def *def = program->stage[i];
+    for (int i = 0; i < program->nstages; i += replicas_of(&run->stage[i])) {
+        const pn_stage *stage = &run->stage[i];
+        const pn_stage_def *def = stage->def;
         char bytes[32];
-        format_bytes(def->static_bytes, bytes, sizeof bytes);
-        printf("  %5d %10lld %9d %4d %10s  %s\n", i, (long long)parameters(def), staleness(program, i), def->ring,
-               bytes, def->what);
+        format_bytes(static_bytes(stage), bytes, sizeof bytes);
+        printf("  %5d %10lld %9d %4d %10s  %s", stage->index, (long long)parameters(def),
+               staleness(program, stage->index), def->ring, bytes, def->what);
+        if (replicas_of(stage) > 1)
+            printf("   (%d replicas)", replicas_of(stage));
+        printf("\n");
     }
     fflush(stdout);
 }
@@ -159,14 +179,15 @@ void progress_test(pn_log *log, const TestResult *result)
 void progress_data_wait(pn_log *log)
 {
     const pn_run *run = log->run;
+    char name[STAGE_NAME];
     int most = 0;
     for (int i = 1; i < run->program->nstages; i++)
         if (run->stage[i].data_seconds > run->stage[most].data_seconds)
             most = i;
     double part = run->stage[most].data_seconds / (log_clock() - log->begun);
     if (!log->quiet && part > 0.05)
-        printf("stage %d spent %.1f %% of the run on training data that were not ready (--prefetch N reads ahead)\n",
-               most, 100 * part);
+        printf("%s spent %.1f %% of the run on training data that were not ready (--prefetch N reads ahead)\n",
+               stage_name(&run->stage[most], name, sizeof name), 100 * part);
 }
 
 void progress_last_line(pn_log *log)

@@ -44,9 +44,9 @@ static json_t *stage_report(const pn_stage *stage)
 {
     int64_t done = stage->backwards - stage->run->first * pn_microbatches(stage->run->program);
     double mean = done > 0 ? (double)stage->staleness_sum / (double)done : 0;
-    return json_pack("{s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index, "staleness",
-                     (json_int_t)stage->staleness_most, "staleness_mean", real(mean), "ring",
-                     (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
+    return json_pack("{s:i, s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index, "replica",
+                     stage->replica, "staleness", (json_int_t)stage->staleness_most, "staleness_mean", real(mean),
+                     "ring", (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
                      "scratch_bytes", (json_int_t)stage->scratch_bytes, "busy_seconds", real(stage->busy_seconds),
                      "wait_seconds", real(stage->wait_seconds), "data_wait_seconds", real(stage->data_seconds),
                      "reorders", reorders(stage), "algorithms", algorithms(stage));

@@ -3,18 +3,30 @@
 #include <string.h>
 
 #include "core/driver.h"
+#include "core/replicas.h"
 #include "core/update.h"
 
-void stage_open(pn_run *run, int index)
+void stage_open(pn_run *run, int worker)
 {
-    pn_stage *stage = &run->stage[index];
-    stage->def = run->program->stage[index];
+    pn_stage *stage = &run->stage[worker];
+    stage->def = run->program->stage[worker];
     stage->run = run;
-    stage->index = index;
+    stage->worker = worker;
+    stage->index = worker == 0 ? 0 : stage[-1].index + (stage->def->replica == 0);
+    replicas_join(stage);
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
     stage->read_version = pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
     driver_begin(stage);
     update_begin(stage);
+}
+
+const char *stage_name(const pn_stage *stage, char *text, size_t size)
+{
+    if (stage->replicas > 1)
+        snprintf(text, size, "stage %d, replica %d", stage->index, stage->replica);
+    else
+        snprintf(text, size, "stage %d", stage->index);
+    return text;
 }
 
 float *stage_version(const pn_stage *stage, int64_t version)

@@ -5,8 +5,8 @@
 
 #include "rt.h"
 
-/* Sets up stage `index` of the run, before its init. */
-void stage_open(pn_run *run, int index);
+/* Sets up run->stage[worker], before its init and behind those before it. */
+void stage_open(pn_run *run, int worker);
 /* Bookkeeping around a step: the version read, minibatches in flight, staleness; each is checked against what was
  * compiled. */
 void stage_begin_forward(pn_stage *stage, int64_t minibatch);

@@ -17,7 +17,9 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     int64_t tests = 1 + (run->test_every > 0 ? training / run->test_every + 1 : 0);
     int64_t saves = 1 + (run->checkpoint_every > 0 ? training / run->checkpoint_every + 1 : 0);
     int64_t step = events(def->ntakes, def->ngives) + events(def->ntakes_gradient, def->ngives_gradient) + 1;
-    return training * (pn_microbatches(run->program) * (step - 1) + 1) + saves +
+    const int64_t update =
+        def->replicas > 1 ? 6 : 1; /* sharing and summing gradients, and a wait in each of the three */
+    return training * (pn_microbatches(run->program) * (step - 1) + update) + saves +
            tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
 }
 
@@ -85,6 +87,8 @@ static const char *kind_name(pn_trace_kind kind)
 {
     static const char *const name[] = {[PN_TRACE_FORWARD] = "forward",
                                        [PN_TRACE_BACKWARD] = "backward",
+                                       [PN_TRACE_SHARE] = "share gradients",
+                                       [PN_TRACE_SUM] = "sum gradients",
                                        [PN_TRACE_UPDATE] = "update",
                                        [PN_TRACE_TEST] = "test",
                                        [PN_TRACE_CHECKPOINT] = "checkpoint",
@@ -141,9 +145,11 @@ static void write_events(FILE *out, const pn_run *run)
     fprintf(out, "\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"%s\"}}",
             program->name);
     for (int i = 0; i < program->nstages; i++) {
-        fprintf(out,
-                ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stage %d: %s\"}}",
-                i, i, program->stage[i]->what);
+        fprintf(out, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%d,\"args\":{\"name\":\"stage %d", i,
+                run->stage[i].index);
+        if (run->stage[i].replicas > 1)
+            fprintf(out, ", replica %d", run->stage[i].replica);
+        fprintf(out, ": %s\"}}", program->stage[i]->what);
         fprintf(out,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":%d,\"args\":{\"sort_index\":%d}}", i,
                 i);

@@ -7,7 +7,7 @@
 
 enum { WEIGHT = -1 };
 struct Place {
-    int stage;
+    int worker; /* the only replica of a stage, or replica 0 */
     const pn_param *param;
     int state; /* WEIGHT, or the number of the optimiser's state */
 };
@@ -43,7 +43,7 @@ Plain plain_open(const pn_run *run, bool state)
     Plain plain = {0};
     size_t floats = 0, letters = 0;
     for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++) {
+        for (int i = 0; run->stage[s].replica == 0 && i < run->stage[s].def->nparams; i++) {
             const pn_param *param = &run->stage[s].def->param[i];
             int count = copies(run->stage[s].def, param, state);
             plain.count += count;
@@ -60,7 +60,7 @@ Plain plain_open(const pn_run *run, bool state)
     char *room = plain.names;
     int t = 0;
     for (int s = 0; s < run->program->nstages; s++)
-        for (int i = 0; i < run->stage[s].def->nparams; i++) {
+        for (int i = 0; run->stage[s].replica == 0 && i < run->stage[s].def->nparams; i++) {
             const pn_param *param = &run->stage[s].def->param[i];
             for (int k = 0; k < copies(run->stage[s].def, param, state); k++, t++) {
                 plain.place[t] = (struct Place){s, param, k - 1};
@@ -90,14 +90,15 @@ static float *stored(const pn_stage *stage, const struct Place *place)
 void plain_from_stage(Plain *plain, const pn_stage *stage)
 {
     for (int t = 0; t < plain->count; t++)
-        if (plain->place[t].stage == stage->index)
+        if (plain->place[t].worker == stage->worker)
             pn_param_to_plain(plain->place[t].param, stored(stage, &plain->place[t]), plain->tensor[t].values);
 }
 
+/* Each replica has running statistics of its own. */
 void plain_to_stage(const Plain *plain, pn_stage *stage)
 {
     for (int t = 0; t < plain->count; t++)
-        if (plain->place[t].stage == stage->index)
+        if (plain->place[t].worker == stage->worker - stage->replica)
             pn_param_from_plain(plain->place[t].param, plain->tensor[t].values, stored(stage, &plain->place[t]));
 }
 

@@ -27,19 +27,21 @@ void cpu_bank_add(cpu_bank *bank, pn_stage *stage, const pn_area *area)
         pn_fail(NULL, "internal error: a slot of %lld bytes is too small for %s, which needs %lld",
                 (long long)area->bytes, bank->what, (long long)bank->bytes);
     const int i = bank->nranges++;
-    bank->range[i].base = area->memory;
+    char *base = (char *)area->memory + (area->sliced ? pn_slice_begin(stage, bank->slice) : 0);
+    bank->range[i].base = base;
     bank->range[i].stride = area->bytes;
     bank->range[i].count = area->slots;
     bank->range[i].memory = pn_alloc(area->slots * (int64_t)sizeof(dnnl_memory_t));
     for (int k = 0; k < area->slots; k++)
         dnn_need(dnnl_memory_create(&bank->range[i].memory[k], bank->layout, cpu_open(stage)->engine,
-                                    (char *)area->memory + k * area->bytes),
+                                    base + k * area->bytes),
                  "memory");
 }
 
 void cpu_bank_tensor(cpu_bank *bank, pn_stage *stage, const char *what, const pn_tensor *tensor, dnn_layout layout)
 {
     *bank = (cpu_bank){.what = what, .layout = layout, .bytes = dnn_bytes(layout)};
+    bank->slice = tensor->layout ? tensor->layout->bytes : bank->bytes;
     cpu_bank_add(bank, stage, &tensor->value);
     cpu_bank_add(bank, stage, &tensor->gradient);
     cpu_bank_add(bank, stage, &tensor->partial);
@@ -51,11 +53,11 @@ void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_
     const pn_stage_def *def = stage->def;
     const int64_t stride = def->weight_floats * (int64_t)sizeof(float);
     *bank = (cpu_bank){.what = what, .layout = layout, .bytes = dnn_bytes(layout)};
-    cpu_bank_add(bank, stage, &(pn_area){def->weights + param->offset, stride, def->versions});
+    cpu_bank_add(bank, stage, &(pn_area){def->weights + param->offset, stride, def->versions, false});
     if (def->aheads)
-        cpu_bank_add(bank, stage, &(pn_area){def->ahead + param->offset, stride, def->aheads});
+        cpu_bank_add(bank, stage, &(pn_area){def->ahead + param->offset, stride, def->aheads, false});
     if (def->gradient)
-        cpu_bank_add(bank, stage, &(pn_area){def->gradient + param->offset, stride, 1});
+        cpu_bank_add(bank, stage, &(pn_area){def->gradient + param->offset, stride, 1, false});
 }
 
 static dnnl_memory_t find(const cpu_call *call, const cpu_bank *bank, const void *pointer)

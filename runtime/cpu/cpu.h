@@ -61,6 +61,7 @@ typedef struct {
     const char *what; /* "x": for messages */
     dnn_layout layout;
     int64_t bytes;
+    int64_t slice; /* bytes of the whole tensor: of a replica's slice of a register */
     struct {
         char *base;
         int64_t stride;

@@ -80,6 +80,16 @@ dnn_layout dnn_part(dnn_layout whole, int rank, const int64_t *dim, const int64_
     return dnnl_memory_desc_create_submemory(&layout, whole, dim, offset) == dnnl_success ? kept(layout) : NULL;
 }
 
+static int dims(dnn_layout layout, const int64_t **dim)
+{
+    int rank;
+    const dnnl_dims_t *all;
+    dnn_need(dnnl_memory_desc_query(layout, dnnl_query_ndims_s32, &rank), "rank");
+    dnn_need(dnnl_memory_desc_query(layout, dnnl_query_dims, &all), "size");
+    *dim = *all;
+    return rank;
+}
+
 bool dnn_padded(dnn_layout layout)
 {
     int rank;
@@ -171,6 +181,12 @@ dnn_layout dnn_part(dnn_layout whole, int rank, const int64_t *dim, const int64_
     return dnnl_memory_desc_init_submemory(&layout, whole, size, from) == dnnl_success ? kept(layout) : NULL;
 }
 
+static int dims(dnn_layout layout, const int64_t **dim)
+{
+    *dim = layout->dims;
+    return layout->ndims;
+}
+
 bool dnn_padded(dnn_layout layout)
 {
     return memcmp(layout->dims, layout->padded_dims, (size_t)layout->ndims * sizeof layout->dims[0]) != 0;
@@ -257,6 +273,26 @@ dnn_layout dnn_blocked(const int64_t *dim, int block)
 dnn_layout dnn_blocked_weights(const int64_t *dim)
 {
     return tagged(4, dim, dnnl_ABcd16b16a);
+}
+
+dnn_layout dnn_of_batch(dnn_layout layout, int64_t batch)
+{
+    static const struct {
+        int rank;
+        dnnl_format_tag_t tag;
+    } known[] = {{1, dnnl_a},    {2, dnnl_ab},      {3, dnnl_abc},    {4, dnnl_abcd},
+                 {4, dnnl_acdb}, {4, dnnl_aBcd16b}, {4, dnnl_aBcd8b}, {4, dnnl_aBcd4b}};
+    const int64_t *of;
+    const int rank = dims(layout, &of);
+    for (int i = 0; i < (int)(sizeof known / sizeof *known); i++) {
+        if (known[i].rank != rank || !dnn_same(layout, tagged(rank, of, known[i].tag)))
+            continue;
+        dnnl_dims_t other;
+        memcpy(other, of, (size_t)rank * sizeof *of);
+        other[0] = batch;
+        return tagged(rank, other, known[i].tag);
+    }
+    return NULL;
 }
 
 dnnl_primitive_desc_t dnn_reorder(dnnl_engine_t engine, dnn_layout from, dnn_layout to)

@@ -35,6 +35,9 @@ dnn_layout dnn_blocked(const int64_t *dim, int block);
 dnn_layout dnn_blocked_weights(const int64_t *dim);
 /* The part of `whole` that begins at `offset` and has size `dim`; NULL: a layout cannot say that. */
 dnn_layout dnn_part(dnn_layout whole, int rank, const int64_t *dim, const int64_t *offset);
+/* The same layout for another batch (the first dimension); NULL: none of those known here, which are plain, with
+ * channels last or in blocks. In these a slice of the batch is contiguous, and all samples are alike. */
+dnn_layout dnn_of_batch(dnn_layout layout, int64_t batch);
 bool dnn_padded(dnn_layout layout); /* stores more than its elements */
 static inline bool dnn_same(dnn_layout a, dnn_layout b)
 {

@@ -46,16 +46,19 @@ const pn_layout *cpu_layout(pn_stage *stage, pn_tensor *tensor)
     return tensor->layout;
 }
 
-static bool holds(const pn_area *area, int64_t bytes)
+/* Slices of a register must be parts of the whole batch in the same layout. */
+static bool holds(const pn_stage *stage, const pn_area *area, dnn_layout wanted)
 {
-    return !area->memory || area->bytes >= bytes;
+    const int64_t bytes = dnn_bytes(wanted);
+    if (!area->memory || !area->sliced)
+        return !area->memory || area->bytes >= bytes;
+    return area->bytes >= pn_whole_batch(stage, bytes) && dnn_of_batch(wanted, pn_slice(stage->run->program));
 }
 
 const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wanted)
 {
-    const int64_t bytes = dnn_bytes(wanted);
-    const bool fits = holds(&tensor->value, bytes) && holds(&tensor->gradient, bytes) &&
-                      holds(&tensor->partial, bytes) && holds(&tensor->test, bytes);
+    const bool fits = holds(stage, &tensor->value, wanted) && holds(stage, &tensor->gradient, wanted) &&
+                      holds(stage, &tensor->partial, wanted) && holds(stage, &tensor->test, wanted);
     tensor->layout = layout_new(stage, tensor->rank, tensor->dim, fits ? wanted : NULL);
     return tensor->layout;
 }
@@ -65,6 +68,14 @@ const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, co
     const bool fits = dnn_bytes(wanted) <= param->room * (int64_t)sizeof(float);
     param->layout = layout_new(stage, rank, dim, fits ? wanted : NULL);
     return param->layout;
+}
+
+pn_layout *pn_layout_of_batch(pn_stage *stage, pn_layout *layout, const pn_tensor *tensor)
+{
+    const dnn_layout stored = dnn_of_batch(layout->stored, tensor->dim[0]);
+    if (!stored)
+        pn_fail(NULL, "internal error: the layout of %s cannot be cut into slices", tensor->name);
+    return layout_new(stage, tensor->rank, tensor->dim, stored);
 }
 
 int64_t pn_tensor_floats(const pn_tensor *t)

@@ -30,6 +30,7 @@ pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
 typedef struct {
     bool makes_mask;
     double probability;
+    int64_t first; /* place of the first in the whole minibatch */
     uint64_t key;
     const float *from;
     uint8_t *mask;
@@ -40,7 +41,7 @@ static void drop_part(void *data, int64_t from, int64_t to)
 {
     const elements *all = data;
     if (all->makes_mask)
-        ref_dropout_mask(all->key, all->probability, from, to - from, all->mask + from);
+        ref_dropout_mask(all->key, all->probability, all->first + from, to - from, all->mask + from);
     ref_dropout(all->probability, to - from, all->from + from, all->mask + from, all->to + from);
 }
 
@@ -59,7 +60,8 @@ static void drop(const pn_op *op, const cpu_call *call, const float *from, eleme
 void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, uint8_t *mask)
 {
     const uint64_t key = pn_dropout_key(op->stage->run->seed, op->name, minibatch);
-    drop(op, &op->forward, x, (elements){.makes_mask = true, .key = key, .mask = mask}, y);
+    const elements all = {.makes_mask = true, .first = pn_slice_begin(op->stage, op->floats), .key = key, .mask = mask};
+    drop(op, &op->forward, x, all, y);
 }
 
 void pn_dropout_backward(pn_op *op, const float *gy, const uint8_t *mask, float *gx)
@@ -76,6 +78,10 @@ void pn_dropout_test(pn_op *op, const float *x, float *y)
 static int64_t batch_of(const pn_op *op)
 {
     return op->def.loss.x->dim[0];
+}
+static int64_t whole_batch(const pn_op *op)
+{
+    return pn_whole_batch(op->stage, batch_of(op));
 }
 static int64_t size_of(const pn_op *op)
 {
@@ -120,7 +126,7 @@ void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, cons
     const void *const pointer[] = {gx};
     void *at[1];
     cpu_enter(&op->backward_data, pointer, at);
-    ref_softmax_cross_entropy_backward(batch_of(op), size_of(op), probability, label, at[0]);
+    ref_softmax_cross_entropy_backward(batch_of(op), whole_batch(op), size_of(op), probability, label, at[0]);
     cpu_leave(&op->backward_data, pointer);
 }
 
@@ -195,7 +201,8 @@ void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, f
 {
     const cpu_call *call = input == 0 ? &op->backward_data : &op->backward_weights;
     const mse_inputs in = mse_enter(op, call, x, target, gx);
-    ref_mse_backward(batch_of(op), size_of(op), in.x, in.target, in.label, input == 0 ? 1.0f : -1.0f, in.gradient);
+    ref_mse_backward(batch_of(op), whole_batch(op), size_of(op), in.x, in.target, in.label, input == 0 ? 1.0f : -1.0f,
+                     in.gradient);
     if (has_labels(op))
         cpu_leave(call, (const void *const[]){x, gx});
     else

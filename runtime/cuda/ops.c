@@ -20,6 +20,13 @@ void cuda_op_writes(pn_tensor *y)
     y->layout = y->rank == 4 ? &channels_last : &plain;
 }
 
+/* Replicas are refused by the compiler. */
+pn_layout *pn_layout_of_batch(pn_stage *stage, pn_layout *layout, const pn_tensor *tensor)
+{
+    (void)layout;
+    pn_fail(stage, "internal error: %s is a slice of a register", tensor->name);
+}
+
 int64_t pn_tensor_floats(const pn_tensor *t)
 {
     int64_t count = 1;

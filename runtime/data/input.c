@@ -2,6 +2,8 @@
  * all stages that ask for microbatch n see the same samples whatever else happens. The microbatches of a minibatch are
  * consecutive slices of it: together they see what it would see unsliced.
  *
+ * A replica of a stage gets its slice of the minibatch.
+ *
  * Training: an epoch is a shuffled order of all samples, cut into whole minibatches; the ragged rest of an epoch is
  * dropped (other samples each time). Test: batches in order; a ragged last one is filled up with sample 0, which does
  * not count; never augmented. */
@@ -63,10 +65,10 @@ int64_t pn_sample_of(const pn_run *run, int64_t n, int64_t i)
 }
 
 /* ---- training ---- */
-static void put_labels(const pn_run *run, int64_t n, int32_t *to)
+static void put_labels(const pn_stage *stage, int64_t n, int32_t *to)
 {
-    for (int64_t i = 0; i < pn_slice(run->program); i++)
-        to[i] = run->data->train_labels[pn_sample_of(run, n, i)];
+    for (int64_t i = 0; i < stage->samples; i++)
+        to[i] = stage->run->data->train_labels[pn_sample_of(stage->run, n, stage->first_sample + i)];
 }
 
 static void gather(pn_stage *stage, int64_t n, void *to)
@@ -74,14 +76,14 @@ static void gather(pn_stage *stage, int64_t n, void *to)
     const pn_run *run = stage->run;
     const pn_dataset *data = run->data;
     const void *samples = data->train_pixels ? (const void *)data->train_pixels : data->train_values;
-    for (int64_t i = 0; i < pn_slice(run->program); i++) {
-        int64_t sample = pn_sample_of(run, n, i);
+    for (int64_t i = 0; i < stage->samples; i++) {
+        const int64_t place = stage->first_sample + i, sample = pn_sample_of(run, n, place);
         if (!data->moved) {
             normalise(data, samples, sample, i, to);
             continue;
         }
-        void *moved = data->moved + stage->index * pn_raw_bytes(data);
-        pn_move_sample(data, pn_move_of(data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, i)),
+        void *moved = data->moved + stage->worker * pn_raw_bytes(data);
+        pn_move_sample(data, pn_move_of(data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, place)),
                        sample, moved);
         normalise(data, moved, 0, i, to);
     }
@@ -100,7 +102,7 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
     if (pn_target_input(stage, n, input, false, to))
         return;
     if (program->input[input].label) {
-        put_labels(stage->run, n, to);
+        put_labels(stage, n, to);
         return;
     }
     const void *ready = pn_ready(stage, n, input);
@@ -110,8 +112,8 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
         stage->data_seconds += seconds() - begin;
         return;
     }
-    for (int64_t i = 0; i < pn_slice(program); i++)
-        normalise(stage->run->data, ready, i, i, to);
+    for (int64_t i = 0; i < stage->samples; i++)
+        normalise(stage->run->data, ready, stage->first_sample + i, i, to);
     pn_ready_done(stage, n, input);
 }
 
@@ -133,9 +135,9 @@ pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test)
 /* ---- test ---- */
 int64_t pn_test_count(pn_stage *stage, int64_t n)
 {
-    const int64_t batch = pn_slice(stage->run->program);
-    const int64_t left = stage->run->data->test_count - n * batch;
-    return left < batch ? left : batch;
+    const int64_t first = n * pn_slice(stage->run->program) + stage->first_sample;
+    const int64_t left = stage->run->data->test_count - first;
+    return left < 0 ? 0 : left < stage->samples ? left : stage->samples;
 }
 
 void pn_test_input(pn_stage *stage, int64_t n, int input, void *to)
@@ -145,9 +147,9 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to)
     if (pn_target_input(stage, n, input, true, to))
         return;
     const void *samples = data->test_pixels ? (const void *)data->test_pixels : data->test_values;
-    const int64_t batch = pn_slice(program), count = pn_test_count(stage, n);
-    for (int64_t i = 0; i < batch; i++) {
-        int64_t sample = i < count ? n * batch + i : 0;
+    const int64_t first = n * pn_slice(program) + stage->first_sample, count = pn_test_count(stage, n);
+    for (int64_t i = 0; i < stage->samples; i++) {
+        int64_t sample = i < count ? first + i : 0;
         if (program->input[input].label)
             ((int32_t *)to)[i] = data->test_labels[sample];
         else

@@ -114,15 +114,15 @@ int64_t ref_argmax(const float *x, int64_t n);
 /* -log softmax(x)[label], mean; probability NULL: not stored. correct: how many labels have the largest x. */
 double ref_softmax_cross_entropy(int64_t count, int64_t classes, const float *x, const int32_t *label,
                                  float *probability, int64_t *correct);
-/* gx = (probability - [label]) / count */
-void ref_softmax_cross_entropy_backward(int64_t count, int64_t classes, const float *probability, const int32_t *label,
-                                        float *gx);
+/* gx = (probability - [label]) / batch; batch: samples of the minibatch, of which these may be a replica's slice. */
+void ref_softmax_cross_entropy_backward(int64_t count, int64_t batch, int64_t classes, const float *probability,
+                                        const int32_t *label, float *gx);
 /* 1/2 mean over the samples of the sum of squares; exactly one of target and label (one-hot) is given. correct: -1
  * without labels. */
 double ref_mse(int64_t count, int64_t size, const float *x, const float *target, const int32_t *label,
                int64_t *correct);
-/* gx = sign (x - target) / count; sign -1 gives the gradient of the target. */
-void ref_mse_backward(int64_t count, int64_t size, const float *x, const float *target, const int32_t *label,
-                      float sign, float *gx);
+/* gx = sign (x - target) / batch, as above; sign -1 gives the gradient of the target. */
+void ref_mse_backward(int64_t count, int64_t batch, int64_t size, const float *x, const float *target,
+                      const int32_t *label, float sign, float *gx);
 
 #endif

@@ -34,12 +34,12 @@ double ref_softmax_cross_entropy(int64_t count, int64_t classes, const float *x,
     return loss / (double)count;
 }
 
-void ref_softmax_cross_entropy_backward(int64_t count, int64_t classes, const float *probability, const int32_t *label,
-                                        float *gx)
+void ref_softmax_cross_entropy_backward(int64_t count, int64_t batch, int64_t classes, const float *probability,
+                                        const int32_t *label, float *gx)
 {
     for (int64_t n = 0; n < count; n++)
         for (int64_t i = 0; i < classes; i++)
-            gx[n * classes + i] = (probability[n * classes + i] - (i == label[n] ? 1.0f : 0.0f)) / (float)count;
+            gx[n * classes + i] = (probability[n * classes + i] - (i == label[n] ? 1.0f : 0.0f)) / (float)batch;
 }
 
 static float target_of(const float *target, const int32_t *label, int64_t size, int64_t n, int64_t i)
@@ -62,10 +62,10 @@ double ref_mse(int64_t count, int64_t size, const float *x, const float *target,
     return squares / 2 / (double)count;
 }
 
-void ref_mse_backward(int64_t count, int64_t size, const float *x, const float *target, const int32_t *label,
-                      float sign, float *gx)
+void ref_mse_backward(int64_t count, int64_t batch, int64_t size, const float *x, const float *target,
+                      const int32_t *label, float sign, float *gx)
 {
     for (int64_t n = 0; n < count; n++)
         for (int64_t i = 0; i < size; i++)
-            gx[n * size + i] = sign * (x[n * size + i] - target_of(target, label, size, n, i)) / (float)count;
+            gx[n * size + i] = sign * (x[n * size + i] - target_of(target, label, size, n, i)) / (float)batch;
 }

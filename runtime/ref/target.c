@@ -67,6 +67,14 @@ int64_t pn_tensor_floats(const pn_tensor *t)
     return count;
 }
 
+/* There is one layout. */
+pn_layout *pn_layout_of_batch(pn_stage *stage, pn_layout *layout, const pn_tensor *tensor)
+{
+    (void)stage;
+    (void)tensor;
+    return layout;
+}
+
 static size_t param_bytes(const pn_param *param)
 {
     int64_t count = 1;
@@ -115,7 +123,7 @@ pn_op *ref_op_new(pn_stage *stage, const char *name)
 static void check_area(const pn_op *op, const pn_tensor *t, const char *what, const pn_area *area)
 {
     const int64_t need = pn_tensor_floats(t) * (int64_t)sizeof(float);
-    if (area->memory != NULL && area->bytes < need)
+    if (area->memory != NULL && area->bytes < (area->sliced ? pn_whole_batch(op->stage, need) : need))
         pn_fail(op->stage, "%s: the %s of %s has %lld bytes, needs %lld", op->name, what, t->name,
                 (long long)area->bytes, (long long)need);
 }
@@ -139,19 +147,20 @@ void ref_op_writes(pn_op *op, pn_tensor *y)
     y->layout = &plain;
 }
 
-static bool is_slot(const pn_area *area, const void *p)
+static bool is_slot(const pn_op *op, const pn_tensor *t, const pn_area *area, const void *p)
 {
     if (area->memory == NULL || p == NULL || area->bytes <= 0)
         return false;
-    const uintptr_t first = (uintptr_t)area->memory, at = (uintptr_t)p;
+    const int64_t slice = pn_slice_begin(op->stage, pn_tensor_floats(t) * (int64_t)sizeof(float));
+    const uintptr_t first = (uintptr_t)area->memory + (area->sliced ? (uintptr_t)slice : 0), at = (uintptr_t)p;
     return at >= first && at < first + (uintptr_t)(area->bytes * area->slots) &&
            (at - first) % (uintptr_t)area->bytes == 0;
 }
 
 void ref_op_check(const pn_op *op, const pn_tensor *t, ref_role role, const void *p)
 {
-    const bool found = role == REF_VALUE ? is_slot(&t->value, p) || is_slot(&t->test, p)
-                                         : is_slot(&t->gradient, p) || is_slot(&t->partial, p);
+    const bool found = role == REF_VALUE ? is_slot(op, t, &t->value, p) || is_slot(op, t, &t->test, p)
+                                         : is_slot(op, t, &t->gradient, p) || is_slot(op, t, &t->partial, p);
     if (!found)
         pn_fail(op->stage, "%s: a pointer is no slot of the %s of %s", op->name,
                 role == REF_VALUE ? "value" : "gradient", t->name);

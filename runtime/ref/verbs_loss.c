@@ -24,6 +24,11 @@ pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def)
     return loss_init(stage, def);
 }
 
+static int64_t whole_batch(const pn_op *op)
+{
+    return pn_whole_batch(op->stage, op->loss.batch);
+}
+
 static void check(const pn_op *op, int64_t count, const float *x, const void *target)
 {
     ref_op_check(op, op->loss.def.x, REF_VALUE, x);
@@ -47,7 +52,7 @@ void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float 
 void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, float *gx)
 {
     ref_op_check(op, op->loss.def.x, REF_GRADIENT, gx);
-    ref_softmax_cross_entropy_backward(op->loss.batch, op->loss.size, probability, label, gx);
+    ref_softmax_cross_entropy_backward(op->loss.batch, whole_batch(op), op->loss.size, probability, label, gx);
 }
 
 void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const float *x, const int32_t *label)
@@ -76,8 +81,8 @@ void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, f
 {
     ref_op_check(op, op->loss.def.x, REF_VALUE, x);
     ref_op_check(op, input == 0 ? op->loss.def.x : op->loss.def.target, REF_GRADIENT, gx);
-    ref_mse_backward(op->loss.batch, op->loss.size, x, op->loss.labels ? NULL : target, op->loss.labels ? target : NULL,
-                     input == 0 ? 1.0f : -1.0f, gx);
+    ref_mse_backward(op->loss.batch, whole_batch(op), op->loss.size, x, op->loss.labels ? NULL : target,
+                     op->loss.labels ? target : NULL, input == 0 ? 1.0f : -1.0f, gx);
 }
 
 void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target)

@@ -215,7 +215,8 @@ void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, 
     const pn_dropout_def *def = &op->dropout;
     const int64_t n = pn_tensor_floats(def->y);
     check_forward(op, def->x, x, def->y, y);
-    ref_dropout_mask(pn_dropout_key(op->stage->run->seed, def->name, minibatch), def->probability, 0, n, mask);
+    ref_dropout_mask(pn_dropout_key(op->stage->run->seed, def->name, minibatch), def->probability,
+                     pn_slice_begin(op->stage, n), n, mask);
     ref_dropout(def->probability, n, x, mask, y);
 }
 

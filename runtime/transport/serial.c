@@ -12,28 +12,34 @@ static const pn_channel *missing(const pn_stage *stage, Step step)
 {
     StepChannels channels = driver_channels(stage, step);
     for (int i = 0; i < channels.ntakes; i++)
-        if (!slot_full(channels.takes[i], step.n))
+        if (!slot_is_there(stage, channels.takes[i], step.n))
             return channels.takes[i];
     for (int i = 0; i < channels.ngives; i++)
-        if (slot_full(channels.gives[i], step.n))
+        if (!slot_has_room(stage, channels.gives[i], step.n))
             return channels.gives[i];
     return NULL;
 }
 
 static void report_deadlock(pn_run *run)
 {
-    char text[sizeof run->error - 64] = "", line[256], wanted[128], doing[64];
+    char text[sizeof run->error - 64] = "", line[288], wanted[128], doing[64], name[STAGE_NAME];
     for (int i = 0; i < run->program->nstages; i++) {
         pn_stage *stage = &run->stage[i];
         Step step = driver_next(stage);
         const pn_channel *channel = missing(stage, step);
         if (step.action == ACTION_END || !channel)
             continue;
-        snprintf(line, sizeof line, "\n  stage %d: %s waits for %s", i, driver_describe(step, doing, sizeof doing),
+        snprintf(line, sizeof line, "\n  %s: %s waits for %s", stage_name(stage, name, sizeof name),
+                 driver_describe(step, doing, sizeof doing),
                  slot_describe(stage, channel, step.n, wanted, sizeof wanted));
         strncat(text, line, sizeof text - strlen(text) - 1);
     }
     fail_record(run, "internal error: no stage can go on%s", text);
+}
+
+static void open_links(pn_run *run)
+{
+    slots_open(run, 0);
 }
 
 static void train(pn_run *run)
@@ -81,14 +87,14 @@ static bool each(pn_run *run, bool (*round)(pn_stage *stage))
 /* The verbs never wait: a slot that is not ready contradicts the stage's own list of channels. */
 static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
-    if (slot_full(channel, n))
+    if (!slot_has_room(stage, channel, n))
         pn_fail(stage, "internal error: no room for minibatch %lld of %s", (long long)n, channel->name);
-    return slot_begin(channel, n);
+    return slot_begin(stage, channel, n);
 }
 
 static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
 {
-    if (!slot_full(channel, n))
+    if (!slot_is_there(stage, channel, n))
         pn_fail(stage, "internal error: minibatch %lld of %s is not there", (long long)n, channel->name);
     return slot_found(stage, channel, n);
 }
@@ -96,7 +102,7 @@ static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
 const pn_transport pn_transport_serial = {
     .name = "serial",
     .doc = "one thread runs all stages in turn: slow, for comparison",
-    .open = slots_open,
+    .open = open_links,
     .train = train,
     .close = slots_close,
     .each = each,

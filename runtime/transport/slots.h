@@ -1,7 +1,9 @@
 /* slots.h: the slots of a channel in shared memory, for transports whose stages are in one process.
  *
  * A slot is free until the producer gives it and full until the consumer is done with it: that flag is all that two
- * stages share, and it orders everything else (release by who changes it, acquire by who finds it changed). `number`
+ * stages share, and it orders everything else (release by who changes it, acquire by who finds it changed). Where the
+ * stages have replicas, each giver and each taker whose slices of the batch meet have such a flag: a giver has room when
+ * all flags of its own are free, a taker finds its slice when all of its own are full. `number`
  * says which minibatch the producer last put there; it stays after the consumer is done, so that the producer may read
  * its own slot again (pn_held) until it takes room for another. */
 #ifndef PN_SLOTS_H
@@ -12,20 +14,23 @@
 #include "rt.h"
 
 struct pn_link {
-    atomic_int *full; /* per slot */
+    atomic_int *full;   /* per slot, giver and taker; of those that do not meet: 0 */
+    int givers, takers; /* replicas of the stages at its ends */
+    bool all;           /* all givers meet all takers */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     atomic_int sleepers; /* threads that wait for `changed`, or are about to */
     int spins;           /* looks at the flag before it sleeps */
 };
 
-void slots_open(pn_run *run); /* all slots free */
+void slots_open(pn_run *run, int spins); /* all slots free */
 void slots_close(pn_run *run);
-/* Is the slot of minibatch n full? Acquires. */
-bool slot_full(const pn_channel *channel, int64_t n);
-/* Free slot, full slot: the slot's memory, once slot_full says what it must. Another minibatch than n found stops the
- * run. */
-void *slot_begin(pn_channel *channel, int64_t n);
+/* Has the stage, which gives to the channel, room for its part of minibatch n? Is the part that it takes there?
+ * Acquires. */
+bool slot_has_room(const pn_stage *stage, const pn_channel *channel, int64_t n);
+bool slot_is_there(const pn_stage *stage, const pn_channel *channel, int64_t n);
+/* The stage's part of the slot, once that is so. Another minibatch than n found stops the run. */
+void *slot_begin(pn_stage *stage, pn_channel *channel, int64_t n);
 void *slot_found(pn_stage *stage, pn_channel *channel, int64_t n);
 /* Publish, release: checked, then the flag changes. */
 void slot_give(pn_stage *stage, pn_channel *channel, int64_t n);

@@ -36,6 +36,12 @@ static struct timespec in_a_tick(void)
     return at;
 }
 
+/* What a taker (full) or a giver waits for. */
+static bool is_so(const pn_stage *stage, const pn_channel *channel, int64_t n, bool full)
+{
+    return full ? slot_is_there(stage, channel, n) : slot_has_room(stage, channel, n);
+}
+
 /* Sequential consistency makes this work: either the sleeper's second look finds the change, or who changed the slot
  * finds the sleeper counted and signals under the lock. */
 static void sleep_until(pn_stage *stage, pn_channel *channel, int64_t n, bool full)
@@ -43,7 +49,7 @@ static void sleep_until(pn_stage *stage, pn_channel *channel, int64_t n, bool fu
     struct pn_link *link = channel->link;
     pthread_mutex_lock(&link->lock);
     atomic_fetch_add(&link->sleepers, 1);
-    while (slot_full(channel, n) != full && !atomic_load(&stage->run->stop)) {
+    while (!is_so(stage, channel, n, full) && !atomic_load(&stage->run->stop)) {
         struct timespec until = in_a_tick();
         pthread_cond_timedwait(&link->changed, &link->lock, &until);
     }
@@ -53,15 +59,15 @@ static void sleep_until(pn_stage *stage, pn_channel *channel, int64_t n, bool fu
 
 static void wait_until(pn_stage *stage, pn_channel *channel, int64_t n, bool full)
 {
-    if (slot_full(channel, n) == full)
+    if (is_so(stage, channel, n, full))
         return;
     double work = stage->trace ? pn_work_seconds() : 0;
     double begin = pn_seconds();
     atomic_store(&stage->waits_number, n);
     atomic_store(&stage->waits_for, channel);
-    for (int i = 0; i < channel->link->spins && slot_full(channel, n) != full; i++)
+    for (int i = 0; i < channel->link->spins && !is_so(stage, channel, n, full); i++)
         pause_cpu();
-    if (slot_full(channel, n) != full)
+    if (!is_so(stage, channel, n, full))
         sleep_until(stage, channel, n, full);
     atomic_store(&stage->waits_for, NULL);
     double end = pn_seconds();
@@ -85,7 +91,7 @@ static void wake(pn_channel *channel)
 static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     wait_until(stage, channel, n, false);
-    return slot_begin(channel, n);
+    return slot_begin(stage, channel, n);
 }
 
 static void give(pn_stage *stage, pn_channel *channel, int64_t n)
@@ -109,15 +115,7 @@ static void done(pn_stage *stage, pn_channel *channel, int64_t n)
 /* Spinning costs a stage that has work the core it needs, unless there is a core for each. */
 static void open_links(pn_run *run)
 {
-    slots_open(run);
-    int spins = run->program->nstages * run->threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
-    for (int i = 0; i < run->program->nregisters; i++) {
-        pn_channel *channel[] = {&run->program->reg[i]->forward, &run->program->reg[i]->gradient,
-                                 &run->program->reg[i]->test};
-        for (int c = 0; c < PN_COUNT(channel); c++)
-            if (channel[c]->link)
-                channel[c]->link->spins = spins;
-    }
+    slots_open(run, run->program->nstages * run->threads <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0);
 }
 
 /* ---- the threads ---- */

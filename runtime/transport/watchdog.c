@@ -39,15 +39,15 @@ static long long progress(pn_run *run)
 
 static void bark(pn_run *run, double silent)
 {
-    char text[sizeof run->error - 128] = "", line[192], wanted[128];
+    char text[sizeof run->error - 128] = "", line[224], wanted[128], name[STAGE_NAME];
     for (int i = 0; i < run->program->nstages; i++) {
         pn_stage *stage = &run->stage[i];
         const pn_channel *channel = atomic_load(&stage->waits_for);
         if (channel)
-            snprintf(line, sizeof line, "\n  stage %d waits for %s", i,
+            snprintf(line, sizeof line, "\n  %s waits for %s", stage_name(stage, name, sizeof name),
                      slot_describe(stage, channel, atomic_load(&stage->waits_number), wanted, sizeof wanted));
         else
-            snprintf(line, sizeof line, "\n  stage %d computes, or has ended", i);
+            snprintf(line, sizeof line, "\n  %s computes, or has ended", stage_name(stage, name, sizeof name));
         strncat(text, line, sizeof text - strlen(text) - 1);
     }
     fail_record(run, "no stage has finished a step in %.3g seconds (PN_TIMEOUT sets the limit)%s", silent, text);

@@ -99,7 +99,7 @@ static inline void prepare(const char *source, const pn_input_def *input, int64_
 {
     program = (pn_program){.name = "net", .batch = batch, .input = input, .ninputs = 2, .data = {.name = source}};
     run = (pn_run){.program = &program, .seed = 1};
-    stage = (pn_stage){.run = &run};
+    stage = (pn_stage){.run = &run, .samples = batch};
 }
 
 static inline void write_cifar(const char *name, int records, int label_bytes, int first, int classes)

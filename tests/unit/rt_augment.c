@@ -50,7 +50,7 @@ static void open_world(World *world, bool floats, int64_t crop, bool flip)
                                .flip = flip,
                                .moved = crop || flip ? room : NULL};
     world->run = (pn_run){.program = &program, .seed = 7, .steps = 100, .data = &world->data};
-    world->stage = (pn_stage){.run = &world->run};
+    world->stage = (pn_stage){.run = &world->run, .samples = BATCH};
 }
 
 /* The image laid into a larger black one, cut, mirrored: one pixel of it. */

@@ -22,10 +22,10 @@ static void mse_check(int block_x, int block_target)
     float *gx = slot(&x.gradient, 0), *gt = slot(&t.gradient, 0);
     pn_mse_backward(op, slot(&x.value, 2), slot(&t.value, 1), 0, gx);
     pn_mse_backward(op, slot(&x.value, 2), slot(&t.value, 1), 1, gt);
-    ref_mse_backward(3, n / 3, px, pt, NULL, 1.0f, expected);
+    ref_mse_backward(3, 3, n / 3, px, pt, NULL, 1.0f, expected);
     same("gx", expected, get(&x, gx), n, true);
     lanes_are_zero("gx", &x, gx);
-    ref_mse_backward(3, n / 3, px, pt, NULL, -1.0f, expected);
+    ref_mse_backward(3, 3, n / 3, px, pt, NULL, -1.0f, expected);
     same("gradient of the target", expected, get(&t, gt), n, true);
     lanes_are_zero("gradient of the target", &t, gt);
 }
@@ -52,7 +52,7 @@ static void test_mse_of_labels(void **state)
     put(&x, px, slot(&x.value, 0));
     dirty(&x.gradient);
     pn_mse_backward(op, slot(&x.value, 0), label, 0, slot(&x.gradient, 0));
-    ref_mse_backward(3, 10, px, NULL, label, 1.0f, expected);
+    ref_mse_backward(3, 3, 10, px, NULL, label, 1.0f, expected);
     same("gx", expected, get(&x, slot(&x.gradient, 0)), 30, true);
     lanes_are_zero("gx", &x, slot(&x.gradient, 0));
 }
@@ -72,7 +72,7 @@ static void test_cross_entropy(void **state)
     (void)ref_softmax_cross_entropy(3, 10, numbers(30, false, 1), label, probability, &correct);
     dirty(&x.gradient);
     pn_softmax_cross_entropy_backward(op, probability, label, slot(&x.gradient, 0));
-    ref_softmax_cross_entropy_backward(3, 10, probability, label, expected);
+    ref_softmax_cross_entropy_backward(3, 3, 10, probability, label, expected);
     same("gx", expected, get(&x, slot(&x.gradient, 0)), 30, true);
     lanes_are_zero("gx", &x, slot(&x.gradient, 0));
 }

@@ -31,7 +31,7 @@ static void norm_check(const norm_case *c, bool integers, int threads)
     const bool adds = c->skip >= 0;
     if (c->skip > 0)
         cpu_choose(&w->stage, &skip, dnn_blocked(skip.dim, c->skip));
-    pn_area statistics = {pn_alloc(SLOTS * 2 * c->c * 4), 2 * c->c * 4, SLOTS};
+    pn_area statistics = {pn_alloc(SLOTS * 2 * c->c * 4), 2 * c->c * 4, SLOTS, false};
     if (c->block)
         cpu_choose(&w->stage, &x, dnn_blocked(x.dim, c->block));
     pn_op *op = pn_batch_norm_init(&w->stage, &(pn_batch_norm_def){.name = "norm",

@@ -73,7 +73,7 @@ static inline pn_area area(int rank, const int64_t *dim, int slots)
     if (rank == 4)
         padded[1] = (padded[1] + 15) / 16 * 16;
     const int64_t bytes = (elements(rank, padded) * (int64_t)sizeof(float) + 63) / 64 * 64;
-    return (pn_area){pn_alloc(bytes * slots), bytes, slots};
+    return (pn_area){pn_alloc(bytes * slots), bytes, slots, false};
 }
 
 static inline pn_tensor tensor(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d)

@@ -45,7 +45,7 @@ static void open_world(World *world, int64_t first, int64_t steps)
                                .moved = room};
     world->run = (pn_run){.program = &program, .seed = 5, .first = first, .steps = steps, .data = &world->data};
     for (int s = 0; s < READERS; s++)
-        world->stage[s] = (pn_stage){.run = &world->run, .index = s};
+        world->stage[s] = (pn_stage){.run = &world->run, .worker = s, .samples = BATCH};
 }
 
 static int gather_all(void **state)

@@ -42,7 +42,7 @@ static int64_t count(const pn_tensor *t)
 
 static pn_area area(int slots)
 {
-    return (pn_area){pn_alloc((int64_t)sizeof(float) * ROOM * slots), (int64_t)sizeof(float) * ROOM, slots};
+    return (pn_area){pn_alloc((int64_t)sizeof(float) * ROOM * slots), (int64_t)sizeof(float) * ROOM, slots, false};
 }
 
 static pn_tensor tensor(const char *name, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
@@ -158,7 +158,7 @@ static void pools(void **state)
                              .stride = 2,
                              .pad = 1,
                              .relu = true,
-                             .argmax = {argmax, sizeof argmax, 1}};
+                             .argmax = {argmax, sizeof argmax, 1, false}};
     pn_op *op = pn_maxpool_init(&w->stage, &def);
     pn_maxpool_forward(op, value(&x), value(&y), argmax);
     uint8_t winners[64];

@@ -196,7 +196,8 @@ static const pn_program toy_program = {
 
 static pn_channel channel(const char *name, int from, int to, float slot[][VALUES], int64_t *number, int slots)
 {
-    return (pn_channel){name, from, to, {slot, (int64_t)sizeof slot[0], slots}, number, NULL, NULL};
+    return (pn_channel){
+        .name = name, .from = from, .to = to, .area = {slot, (int64_t)sizeof slot[0], slots, false}, .number = number};
 }
 
 /* Stage s runs warmup[s] forwards ahead and then F B U; its staleness is its warm-up. */
