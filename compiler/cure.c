@@ -19,7 +19,8 @@ double stability_number(const Settings *settings, const PhaseChoice *phase, int 
 
 static bool chosen(const Settings *settings, const PhaseChoice *phase, const CorrectionDef *def, int delay)
 {
-    const bool fits = !(phase->rule->forward_ahead && (def->corrects & CORRECTS_FORWARD));
+    const bool reads_other = phase->rule->forward_ahead || phase->rule->forward_reads != READS_CURRENT;
+    const bool fits = !(reads_other && (def->corrects & CORRECTS_FORWARD));
     return delay > 0 && (fits || !settings->pipeline.cure.automatic);
 }
 

@@ -92,16 +92,28 @@ static void place_in_phase(const Sched *sched, const int64_t *shown, DrawStep *s
         step->span = SPAN_DRAIN;
 }
 
-/* Which weights a step reads, after `updates` updates of its stage. `forward` has the version of each forward. */
-static void read_weights(const Sched *sched, int64_t updates, int64_t *forward, DrawStep *step)
+/* Which weights a step reads, after `updates` updates of its stage. `forward` has the version of each forward, `first`
+ * those of stage 0. */
+static void read_weights(const Sched *sched, const int64_t *shown, int64_t updates, const int64_t *first,
+                         int64_t *forward, DrawStep *step)
 {
+    const RuleDef *rule = sched->phase[step->phase].choice->rule;
+    int64_t before = 0; /* the version at the beginning of the phase, or without the last minibatch's update */
+    for (int p = 0; p < step->phase; p++)
+        before += shown[p];
+    const int64_t minibatch = step->n / sched->pipe->graph->microbatches;
+    before = minibatch > before ? minibatch - 1 : before;
     step->version = updates;
     if (step->kind == STEP_FORWARD) {
-        forward[step->n] = updates;
+        if (rule->forward_reads == READS_FIRST && step->stage > 0)
+            step->version = first[step->n];
+        if (rule->forward_reads == READS_BEFORE)
+            step->version = before;
+        forward[step->n] = step->version;
         return;
     }
     step->age = updates - forward[step->n];
-    if (sched->phase[step->phase].choice->rule->backward_reads_own)
+    if (rule->backward_reads_own)
         step->version = forward[step->n];
 }
 
@@ -164,7 +176,7 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
                 step.end = s.free[i] = begin + duration(&s, i, step.kind);
                 (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.n] = step.end;
                 place_in_phase(sched, run.shown, &step);
-                read_weights(sched, updates[i], version[i], &step);
+                read_weights(sched, run.shown, updates[i], version[0], version[i], &step);
                 *vec_push(arena, &drawn[i]) = step;
             }
         }

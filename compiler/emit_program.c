@@ -159,14 +159,17 @@ static void schedule_data(Emit *e, Text *out)
         order_rows(out, &sched->phase[i], stages);
         text_printf(out, "};\n");
     }
+    static const char *const reads[] = {[READS_CURRENT] = "",
+                                        [READS_FIRST] = ".reads = PN_READS_FIRST, ",
+                                        [READS_BEFORE] = ".reads = PN_READS_BEFORE, "};
     text_printf(out, "static const pn_phase phases[] = {\n");
     for (int i = 0; i < sched->nphases; i++) {
         const PhaseChoice *choice = sched->phase[i].choice;
         text_printf(
             out,
-            "    {.name = %s, .minibatches = %lld, .stash = %s, .order = order%d,\n     .staleness = (const int[]){",
+            "    {.name = %s, .minibatches = %lld, .stash = %s, %s.order = order%d,\n     .staleness = (const int[]){",
             quoted(e->arena, choice->preset), (Int)choice->minibatches,
-            choice->rule->backward_reads_own ? "true" : "false", i);
+            choice->rule->backward_reads_own ? "true" : "false", reads[choice->rule->forward_reads], i);
         for (int s = 0; s < stages; s++)
             text_printf(out, "%s%d", s ? ", " : "", sched->phase[i].staleness[s]);
         text_printf(out, "}}, /* weights: %s */\n", choice->rule->name);

@@ -25,9 +25,14 @@ typedef struct OrderDef {
     bool slices;                                   /* needs microbatches: with one it is `sequential` */
     void (*order)(OrderPlace at, StageOrder *out); /* out is empty; each body updates once, behind all backwards */
 } OrderDef;
+/* The version of the weights that a forward reads: the current one; the one that stage 0 read for this microbatch; the one
+ * without the last minibatch's update, as its minibatch finds it (the first of a phase: the current one). */
+typedef enum { READS_CURRENT, READS_FIRST, READS_BEFORE } Reads;
 typedef struct RuleDef {
     const char *name, *doc, *source;
-    bool backward_reads_own;        /* backward reads the version its forward read; else the current one */
+    bool backward_reads_own; /* backward reads the version its forward read; else the current one */
+    Reads forward_reads;
+    int most_stale;                 /* refused where a backward is more updates behind its forward; 0: never */
     int (*versions)(int staleness); /* copies of the stage's weights */
     /* Updates by which the weights are predicted, from the delay of the stage and of the first one; NULL: none. */
     int (*forward_ahead)(int delay, int first_delay), (*backward_ahead)(int delay, int first_delay);

@@ -52,10 +52,12 @@ static Problem *problem(Placing *p, int nstages)
         int versions = 1, ahead = 0;
         made->ring[s] = 1;
         for (int i = 0; i < pipeline->nphases; i++) {
-            StageOrder order = {0};
+            StageOrder order = {0}, first = {0};
             int staleness, in_flight;
             pipeline->phase[i].order->order((OrderPlace){s, nstages, (int)microbatches}, &order);
-            order_measure(scratch, &order, microbatches, &staleness, &in_flight);
+            pipeline->phase[i].order->order((OrderPlace){0, nstages, (int)microbatches}, &first);
+            order_measure(scratch, &order, pipeline->phase[i].rule->forward_reads, &first, microbatches, &staleness,
+                          &in_flight);
             const int copies = pipeline->phase[i].rule->versions(staleness);
             made->ring[s] = in_flight > made->ring[s] ? in_flight : made->ring[s];
             versions = copies > versions ? copies : versions;

@@ -100,6 +100,30 @@ static Wait wait_of(const Proof *p, int stage, Step step)
     return (Wait){0};
 }
 
+static int phase_of(const Proof *p, int64_t n)
+{
+    int64_t end = 0;
+    int phase = 0;
+    while (phase + 1 < p->sched->nphases && (end += p->sched->phase[phase].choice->minibatches * p->microbatches) <= n)
+        phase++;
+    return phase;
+}
+
+/* The version of the weights that the forward of a microbatch reads. */
+static int64_t version_read(const Proof *p, int stage, int64_t n)
+{
+    int64_t begin = 0; /* of the phase, in minibatches */
+    const int phase = phase_of(p, n);
+    for (int i = 0; i < phase; i++)
+        begin += p->sched->phase[i].choice->minibatches;
+    const Reads reads = p->sched->phase[phase].choice->rule->forward_reads;
+    if (reads == READS_FIRST && stage > 0)
+        return p->worker[0].version[n];
+    if (reads == READS_BEFORE)
+        return n / p->microbatches > begin ? n / p->microbatches - 1 : begin;
+    return p->worker[stage].updates;
+}
+
 /* What is wrong with a step whatever the other stages do; NULL: nothing. */
 static const char *step_error(const Proof *p, int stage, Step step)
 {
@@ -128,6 +152,9 @@ static const char *step_error(const Proof *p, int stage, Step step)
                             "stage %d overwrites the saved values of minibatch %lld with those of %lld before its "
                             "backward: its ring has %d slots",
                             stage, (long long)(m - sched->ring[stage]), (long long)m, sched->ring[stage]);
+    if (step.kind == STEP_FORWARD && version_read(p, stage, m) > w->updates)
+        return arena_printf(p->arena, "stage %d has not made the weights that the forward of minibatch %lld reads",
+                            stage, (long long)m);
     for (int i = 0; step.kind == STEP_FORWARD && i < w->nqueues; i++) {
         const Queue *q = &w->queue[i];
         const int slots = sched->forward_slots[q->edge];
@@ -138,11 +165,7 @@ static const char *step_error(const Proof *p, int stage, Step step)
                                 stage, (long long)(m - slots), value_name(p, q), slots);
     }
     if (step.kind == STEP_BACKWARD && w->updates - w->version[m] >= sched->versions[stage]) {
-        int64_t end = 0; /* of the phase of minibatch m */
-        int phase = 0;
-        while (phase + 1 < sched->nphases && (end += sched->phase[phase].choice->minibatches * p->microbatches) <= m)
-            phase++;
-        if (sched->phase[phase].choice->rule->backward_reads_own)
+        if (sched->phase[phase_of(p, m)].choice->rule->backward_reads_own)
             return arena_printf(p->arena,
                                 "stage %d has overwritten the weights that the forward of minibatch %lld read: %d "
                                 "versions",
@@ -157,7 +180,8 @@ static void take_step(Proof *p, int stage, Step step)
     const Edge *edge = p->sched->pipe->edge;
     switch (step.kind) {
     case STEP_FORWARD:
-        w->version[w->forwards++] = w->updates;
+        w->version[w->forwards] = version_read(p, stage, step.n);
+        w->forwards++;
         for (int i = 0; i < w->nqueues; i++)
             w->queue[i].given++;
         for (int i = 0; before && i < before->nqueues; i++)

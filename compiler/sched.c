@@ -51,19 +51,29 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
     return step;
 }
 
-/* By running its steps alone. */
-void order_measure(Arena *arena, const StageOrder *order, int64_t microbatches, int *staleness, int *in_flight)
+/* By running the steps of the stage alone, and of the one whose versions it reads. */
+void order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first, int64_t microbatches,
+                   int *staleness, int *in_flight)
 {
     const int64_t n = 2 * ((int64_t)order->warmup / microbatches) + 16;
+    int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)(n * microbatches)); /* of the forwards */
+    int64_t updates = 0, forwards = 0, backwards = 0, most_stale = 0, most = 1;
     Step *step = NULL;
     int count = 0, room = 0;
+    phase_steps(arena, reads == READS_FIRST ? first : order, 0, n, microbatches, &step, &count, &room);
+    for (int i = 0; i < count; i++) {
+        if (step[i].kind == STEP_FORWARD)
+            updates_at[step[i].n] = reads != READS_BEFORE      ? updates
+                                    : step[i].n < microbatches ? 0
+                                                               : step[i].n / microbatches - 1;
+        updates += step[i].kind == STEP_UPDATE;
+    }
+    count = 0;
+    updates = 0;
     phase_steps(arena, order, 0, n, microbatches, &step, &count, &room);
-    int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)(n * microbatches));
-    int64_t updates = 0, forwards = 0, backwards = 0, most_stale = 0, most = 1;
     for (int i = 0; i < count; i++) {
         const int64_t m = step[i].n;
         if (step[i].kind == STEP_FORWARD) {
-            updates_at[m] = updates;
             forwards++;
             most = forwards - backwards > most ? forwards - backwards : most;
         } else if (step[i].kind == STEP_BACKWARD) {
@@ -115,7 +125,8 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
         choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &phase->stage[s]);
-        order_measure(scratch, &phase->stage[s], microbatches, &phase->staleness[s], &in_flight[s]);
+        order_measure(scratch, &phase->stage[s], choice->rule->forward_reads, &phase->stage[0], microbatches,
+                      &phase->staleness[s], &in_flight[s]);
         sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
         sched->ring[s] = most(sched->ring[s], in_flight[s]);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
@@ -125,6 +136,48 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     for (int s = 0; s < nstages; s++)
         phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
     raise_slots(sched, phase, in_flight);
+}
+
+/* Updates between a forward and its backward, in the stage that has the most. */
+static int most_updates_between(Arena *arena, const PhaseChoice *choice, int nstages, int64_t microbatches, int *stage)
+{
+    int staleness, in_flight, worst = -1;
+    for (int s = 0; s < nstages; s++) {
+        StageOrder order = {0};
+        choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &order);
+        order_measure(arena, &order, READS_CURRENT, NULL, microbatches, &staleness, &in_flight);
+        if (staleness > worst) {
+            worst = staleness;
+            *stage = s;
+        }
+    }
+    return worst;
+}
+
+/* A rule with a limit is refused where a stage is staler, with the least number of microbatches that helps. */
+static bool keeps_limit(Diags *diags, const Sched *sched, int p)
+{
+    const PhaseChoice *choice = sched->phase[p].choice;
+    const int nstages = sched->pipe->nstages, limit = choice->rule->most_stale;
+    const int64_t microbatches = sched->pipe->graph->microbatches, samples = sched->pipe->graph->batch * microbatches;
+    Arena *scratch = arena_new();
+    int stage = 0, unused;
+    const int worst = limit ? most_updates_between(scratch, choice, nstages, microbatches, &stage) : 0;
+    int64_t least = 1;
+    while (worst > limit && least <= MAX_MICROBATCHES &&
+           (samples % least || most_updates_between(scratch, choice, nstages, least, &unused) > limit))
+        least++;
+    arena_free(scratch);
+    if (worst <= limit)
+        return true;
+    diag_error(diags, P0507, choice->span,
+               "the weight rule %s allows for %d update between a forward and its backward, and stage %d makes %d",
+               choice->rule->name, limit, stage, worst);
+    if (least <= MAX_MICROBATCHES)
+        diag_hint(diags, "microbatches = %lld is the least that does", (long long)least);
+    else
+        diag_hint(diags, "no number of microbatches that divides the batch does: fewer stages, or another weight rule");
+    return false;
 }
 
 static double stale_fraction(const Sched *sched)
@@ -159,6 +212,9 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         make_phase(arena, sched, p);
     sched->stale_fraction = stale_fraction(sched);
+    for (int p = 0; p < sched->nphases; p++)
+        if (!keeps_limit(diags, sched, p))
+            return NULL;
     const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {
         const PhaseChoice *choice = &settings->pipeline.phase[sched->nphases - 1];

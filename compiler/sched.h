@@ -6,7 +6,10 @@
  * order. TEST is the evaluation after update m of every stage: it may be asked for after any m.
  *
  * A minibatch is M microbatches (Graph.microbatches; 1 where nothing is sliced). Forwards, backwards, rings and slots
- * count microbatches, n of minibatch n / M; updates, staleness, versions and phases count minibatches. */
+ * count microbatches, n of minibatch n / M; updates, staleness, versions and phases count minibatches.
+ *
+ * Staleness is the number of a stage's updates that a backward's gradient comes late: from the version of the weights
+ * that its forward read to the version that it updates. */
 #ifndef PNETC_SCHED_H
 #define PNETC_SCHED_H
 
@@ -44,8 +47,10 @@ typedef struct {
     int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch */
 } Step;
 Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count);
-/* Of one stage's order in the steady state: staleness, and most microbatches in flight. */
-void order_measure(Arena *arena, const StageOrder *order, int64_t microbatches, int *staleness, int *in_flight);
+/* Of one stage's order in the steady state: staleness, and most microbatches in flight. `first`: the order of stage 0, for
+ * READS_FIRST. */
+void order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first, int64_t microbatches,
+                   int *staleness, int *in_flight);
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 

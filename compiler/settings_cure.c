@@ -114,7 +114,7 @@ static void refuse_with_rules(Lower *l, const Pipeline *pipeline, const Correcti
     for (int p = 0; p < pipeline->nphases; p++) {
         const PhaseChoice *phase = &pipeline->phase[p];
         const CorrectionChoice *wrong = NULL;
-        if (phase->rule->forward_ahead)
+        if (phase->rule->forward_ahead || phase->rule->forward_reads)
             wrong = forward ? forward : backward;
         else if (phase->rule->backward_reads_own)
             wrong = backward;

@@ -132,7 +132,7 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 
 /* ---- weights
  * --------------------------------------------------------------------------------------------------------- */
-/* forward: the current version, or what the stage's pn_cure makes of it. backward: what the phase's weight rule says
+/* forward: the version that the phase says (mostly the current one), or what the stage's pn_cure makes of it. backward: what the phase's weight rule says
  * (current, or the one its forward read), or likewise. */
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch);
@@ -326,10 +326,14 @@ typedef struct {
     int warmup;       /* forwards before the body */
     const char *body; /* "FBU": repeated to the end */
 } pn_order;
+/* The version of the weights that a forward reads: the current one; the one that stage 0 had at its forward of the same
+ * microbatch; the one without the last minibatch's update (in the first minibatch of a phase the current one). */
+typedef enum { PN_READS_CURRENT, PN_READS_FIRST, PN_READS_BEFORE } pn_reads;
 typedef struct {
     const char *name;      /* "stale" */
     int64_t minibatches;   /* 0: the rest */
     bool stash;            /* backward reads the version its forward read */
+    pn_reads reads;        /* of a forward */
     const pn_order *order; /* per stage */
     const int *staleness;  /* per stage, as compiled: checked against the run */
 } pn_phase;

@@ -88,16 +88,16 @@ void schedule_list(Text *out)
     text_printf(out, "schedules (schedule = NAME, NAME(microbatches = n), or hybrid(NAME, steps = n, then = NAME))\n");
     for (int i = 0; i < preset_count; i++) {
         const PresetDef *preset = &preset_table[i];
-        text_printf(out, "  %-15s  %s\n", preset->name, preset->doc);
-        text_printf(out, "  %-15s  = order %s, weights %s; %s\n", "", preset->order, preset->rule, preset->source);
+        text_printf(out, "  %-18s  %s\n", preset->name, preset->doc);
+        text_printf(out, "  %-18s  = order %s, weights %s; %s\n", "", preset->order, preset->rule, preset->source);
     }
     text_printf(out, "\norders: in which sequence a stage works\n");
     for (int i = 0; i < order_count; i++)
-        text_printf(out, "  %-15s  %s\n  %-15s  %s\n", order_table[i]->name, order_table[i]->doc, "",
+        text_printf(out, "  %-18s  %s\n  %-18s  %s\n", order_table[i]->name, order_table[i]->doc, "",
                     order_table[i]->source);
-    text_printf(out, "\nweight rules: which version of the weights a backward reads\n");
+    text_printf(out, "\nweight rules: which version of the weights a forward and a backward read\n");
     for (int i = 0; i < rule_count; i++)
-        text_printf(out, "  %-15s  %s\n  %-15s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
+        text_printf(out, "  %-18s  %s\n  %-18s  %s\n", rule_table[i]->name, rule_table[i]->doc, "",
                     rule_table[i]->source);
     correction_list(out);
 }

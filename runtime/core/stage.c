@@ -34,6 +34,42 @@ float *stage_version(const pn_stage *stage, int64_t version)
     return stage->def->weights + version % stage->def->versions * stage->def->weight_floats;
 }
 
+/* Updates that stage 0 has done before its forward of microbatch n: so many as its order has before it. */
+static int64_t first_version(const pn_stage *stage, int64_t n)
+{
+    const pn_order *order = &stage->phase->order[0];
+    int64_t before = stage->phase_first / pn_microbatches(stage->run->program);
+    int64_t left = n - stage->phase_first - order->warmup; /* forwards of the body before it */
+    int64_t forwards = 0, updates = 0;
+    if (left < 0)
+        return before;
+    for (const char *step = order->body; *step; step++) {
+        forwards += *step == PN_STEP_FORWARD;
+        updates += *step == PN_STEP_UPDATE;
+    }
+    before += left / forwards * updates;
+    left %= forwards;
+    for (const char *step = order->body; left > 0 || *step != PN_STEP_FORWARD; step++) {
+        left -= *step == PN_STEP_FORWARD;
+        before += *step == PN_STEP_UPDATE;
+    }
+    return before;
+}
+
+static int64_t version_read(const pn_stage *stage, int64_t n)
+{
+    const int64_t slices = pn_microbatches(stage->run->program), begin = stage->phase_first / slices;
+    switch (stage->phase->reads) {
+    case PN_READS_FIRST:
+        return first_version(stage, n);
+    case PN_READS_BEFORE:
+        return n / slices > begin ? n / slices - 1 : begin;
+    case PN_READS_CURRENT:
+        break;
+    }
+    return stage->updates;
+}
+
 void stage_begin_forward(pn_stage *stage, int64_t minibatch)
 {
     stage->in_flight++;
@@ -42,7 +78,7 @@ void stage_begin_forward(pn_stage *stage, int64_t minibatch)
     if (stage->in_flight > stage->def->ring)
         pn_fail(stage, "internal error: %lld minibatches in flight at minibatch %lld, compiled for %d",
                 (long long)stage->in_flight, (long long)minibatch, stage->def->ring);
-    stage->read_version[minibatch % stage->def->ring] = stage->updates;
+    stage->read_version[minibatch % stage->def->ring] = version_read(stage, minibatch);
 }
 
 void stage_begin_backward(pn_stage *stage, int64_t minibatch)
@@ -76,21 +112,26 @@ void stage_end_backward(pn_stage *stage, int64_t n)
     }
 }
 
+static const float *version_kept(pn_stage *stage, int64_t minibatch, int64_t version)
+{
+    if (stage->updates - version >= stage->def->versions)
+        pn_fail(stage, "internal error: minibatch %lld wants weight version %lld; %d versions up to %lld are kept",
+                (long long)minibatch, (long long)version, stage->def->versions, (long long)stage->updates);
+    return stage_version(stage, version);
+}
+
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch)
 {
-    stage->read_version[minibatch % stage->def->ring] = stage->updates;
-    return update_forward(stage);
+    int64_t version = version_read(stage, minibatch);
+    stage->read_version[minibatch % stage->def->ring] = version;
+    return version == stage->updates ? update_forward(stage) : version_kept(stage, minibatch, version);
 }
 
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch)
 {
     if (!stage->phase->stash)
         return update_backward(stage);
-    int64_t version = stage->read_version[minibatch % stage->def->ring];
-    if (stage->updates - version >= stage->def->versions)
-        pn_fail(stage, "internal error: minibatch %lld wants weight version %lld; %d versions up to %lld are kept",
-                (long long)minibatch, (long long)version, stage->def->versions, (long long)stage->updates);
-    return stage_version(stage, version);
+    return version_kept(stage, minibatch, stage->read_version[minibatch % stage->def->ring]);
 }
 
 const float *pn_test_weights(pn_stage *stage)
