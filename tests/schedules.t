@@ -64,7 +64,7 @@ for seed in $SEEDS; do
         is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
         case $order in
         gpipe | 1f1b_flush | sequential)
-            program one "$net" "sequential(microbatches = $slices)" --set "pipeline.registers=ppv()" ||
+            program one "$net" "schedule(sequential, weights = $rule, microbatches = $slices)" --set "pipeline.registers=ppv()" ||
                 note "$(cat build.log)"
             train one "$net" one --transport serial
             cmp -s serial.safetensors one.safetensors
