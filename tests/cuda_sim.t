@@ -4,13 +4,8 @@
 # compiled by g++ from the text that NVRTC gets, cuDNN itself accepts each plan, plain C computes it.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
-[ -e "$B/lib/libpn_cuda.a" ] || skip_all "no CUDA toolkit with cuDNN when pnetc was built: target cuda is not tested"
-[ -e "$B/lib/libpn_cpu.a" ] || skip_all "no oneDNN: there is nothing to hold target cuda against"
-"$PNETC" doctor | grep -q '^ok  *NVRTC' || skip_all "no NVRTC: target cuda is not tested"
-command -v "${CXX:-g++}" >"$WORK/log" || skip_all "no C++ compiler"
-[ "$(uname -m)" = x86_64 ] || skip_all "the simulator needs x86-64"
-make -s -C "$ROOT" B="$B" cudasim >"$WORK/log" 2>&1 || { note "$(tail "$WORK/log")"; ok 1 "the simulator builds"; done_testing; }
-cd "$WORK" || exit 1
+# shellcheck source=tests/cuda/sim.sh
+. "$(dirname "$0")/cuda/sim.sh"
 
 # near CPU CUDA TOLERANCE: the metrics of two runs: the same lines, losses apart by less
 cat >near.py <<'END'
@@ -75,5 +70,5 @@ records() { perl -e 'srand(shift); for (1 .. shift) { print chr(int rand 10), ma
 for i in 1 2 3 4 5; do records "$i" 8 >"cifar/data_batch_$i.bin"; done
 records 9 6 >cifar/test_batch.bin
 data=$WORK/cifar
-compare "resnet8, crop and flip" "$ROOT/examples/resnet.pnet" "random:1" 3 -D depth=8 --set train.batch=4 --set train.test_every=2
+compare "resnet8, crop and flip" "$ROOT/examples/resnet.pnet" "random:1" 3 -D depth=8 -D rate=0.001 --set train.batch=4 --set train.test_every=2
 done_testing

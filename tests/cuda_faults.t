@@ -1,0 +1,51 @@
+#!/bin/bash
+# cuda_faults.t: a program of target cuda under the simulator: weights and checkpoints in files, a GPU that is too small, calls that
+# fail, and waits that are left out.
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/tap.sh"
+# shellcheck source=tests/cuda/sim.sh
+. "$(dirname "$0")/cuda/sim.sh"
+
+# ---- weights have plain order in files: those of the GPU go on in a program of target cpu ----
+for target in cpu cuda; do
+    "$PNETC" build "$ROOT/tests/cuda/zoo.pnet" -o zoo.$target --target=$target --set pipeline.schedule=sequential --quiet >log 2>&1
+    ok $? "builds for $target"
+done
+# simulate OPTIONS OF run... -- OPTIONS OF THE PROGRAM...: sets text and code
+simulate() {
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    text=$(timeout 60 "$ROOT/tests/cudasim/run" --keep=zoo.kernels ${options[@]+"${options[@]}"} zoo.cuda/kernels.cu zoo.cuda/zoo \
+        --quiet "$@" 2>&1)
+    code=$?
+}
+simulate -- --steps 4 --checkpoint four --checkpoint-every 2 --save weights
+is "$code" 0 "a checkpoint while it trains: no report"
+zoo.cpu/zoo --load weights --steps 0 --metrics cpu.jsonl --quiet >log 2>&1
+simulate -- --load weights --steps 0 --metrics cuda.jsonl
+is "$(grep -o '"test_accuracy":[^,]*' cuda.jsonl)" "$(grep -o '"test_accuracy":[^,]*' cpu.jsonl)" "weights of a GPU run in target cpu"
+simulate -- --steps 6 --metrics whole.jsonl
+simulate -- --resume four --steps 6 --metrics rest.jsonl
+is "$(sed -n '/"step":[56],/s/"seconds":[^,]*,//p' rest.jsonl | grep -o '"loss":[^,]*')" \
+    "$(sed -n '/"step":[56],/s/"seconds":[^,]*,//p' whole.jsonl | grep -o '"loss":[^,]*')" "resumed: the same bits"
+
+# ---- memory as planned; what fails ends the run with one line ----
+simulate --memory=200K -- --steps 1
+planned=$("$PNETC" plan "$ROOT/tests/cuda/zoo.pnet" --target=cuda --set pipeline.schedule=sequential | sed -n 's/^plan .*: \([0-9]*\) bytes static.*/\1/p')
+like "$text" "out of GPU memory: the buffers of all stages need $planned bytes, [0-9]* of" "a small GPU: what is needed is what was planned"
+is "$code" 1 "a small GPU: exit 1"
+for failure in cudaMalloc:4 cudaLaunchKernel:40 cudnnBackendExecute:9 cudaEventRecord:3 cudaMemcpy:5; do
+    simulate --fail=$failure -- --steps 2
+    is "$code $(grep -c '^error:' <<<"$text")" "1 1" "${failure%:*} fails: exit 1 after one line"
+    note "$(grep '^error:' <<<"$text")"
+done
+
+# ---- the order between the streams of stages is there, and the simulator would see if it were not ----
+simulate --drop=cudaStreamWaitEvent:22,cudaStreamWaitEvent:23,cudaStreamWaitEvent:24,cudaStreamWaitEvent:25 -- --steps 4
+is "$code" 99 "without some waits between stages: reported"
+like "$text" 'race' "without some waits between stages: as races"
+done_testing
