@@ -1,14 +1,23 @@
 /* evaluator.c FILE STEPS WEIGHTS: trains the network of FILE as it is written (not fused, not cut) with the compiler's
- * evaluator and plain loops for the optimiser, and compares with the weights that a generated program saved after the
- * same steps: target ref, schedule sequential, sgd(momentum = 0.9, weight_decay = 5e-4), lr = constant(0.02), no
- * warm-up. Data and initial values come from the runtime. Bits must agree (zeros of either sign). Built and run by
- * evaluator.t. */
+ * evaluator, under the schedule of FILE, and compares with the weights that a generated program saved after the same
+ * steps: target ref, sgd(momentum = 0.9, weight_decay = 5e-4), lr = constant(0.02), no warm-up. Bits must agree (zeros of
+ * either sign). Built and run by evaluator.t.
+ *
+ * Nothing runs at the same time here, and nothing is taken from sched.c or the runtime's driver: all versions of all weights
+ * are kept, and microbatch n goes through the whole network with the versions that the papers say. In a phase that
+ * began with minibatch b, of M microbatches, with stage s being w(s) forwards ahead of its backwards:
+ *
+ *     its forward of n finds    b + max(0, n - b M - w(s)) / M    updates done
+ *     its backward of n finds   n / M, as backwards ascend and each M of them are an update
+ *
+ * Data and initial values come from the runtime; slices of a minibatch are taken here. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ast.h"
 #include "op.h"
+#include "order.h"
 #include "ref/kernels.h"
 #include "rt.h"
 #include "settings.h"
@@ -53,7 +62,8 @@ static pn_run *open_data(Arena *arena, const Graph *graph, const Train *train)
     for (int i = 0; i < train->data.nargs; i++)
         if (train->data.arg[i].given)
             arg[nargs++] = (pn_arg){.key = train->data.arg[i].key, .number = train->data.arg[i].number};
-    *program = (pn_program){.name = graph->name, .batch = graph->batch, .input = input, .ninputs = graph->ninputs};
+    *program = (pn_program){
+        .name = graph->name, .batch = graph->batch * graph->microbatches, .input = input, .ninputs = graph->ninputs};
     program->data = (pn_choice){.name = train->data.name, .arg = arg, .nargs = nargs};
     run->program = program;
     run->seed = train->seed;
@@ -98,32 +108,149 @@ static void track(const Eval *eval, const Node *node, const float *statistics)
                    eval->param[node->param[3]]);
 }
 
-static Eval *train(Arena *arena, const Graph *graph, const Train *settings, int64_t steps)
+/* ---- the schedule ---- */
+
+static int stage_of(const Graph *graph, NodeId node)
 {
-    pn_run *run = open_data(arena, graph, settings);
-    pn_stage stage = {.run = run};
-    Eval *eval = eval_new(arena, graph);
-    float **velocity = arena_alloc(arena, sizeof *velocity * (size_t)(graph->nparams + 1));
+    int stage = 0;
+    while (stage < graph->ncuts && graph->cut[stage].before <= node)
+        stage++;
+    return stage;
+}
+
+/* How many forwards a stage is ahead of its backwards; -1: the pipe is empty at each update. */
+static int64_t ahead(const char *order, int64_t behind)
+{
+    if (!strcmp(order, "lockstep"))
+        return 2 * behind;
+    if (!strcmp(order, "lockstep_b"))
+        return behind > 0 ? 2 * behind - 1 : 0;
+    if (!strcmp(order, "1f1b"))
+        return behind;
+    if (strcmp(order, "sequential") != 0 && strcmp(order, "gpipe") != 0 && strcmp(order, "1f1b_flush") != 0)
+        stop("no such order here: ", order);
+    return -1;
+}
+
+typedef struct {
+    int64_t forward, backward; /* versions of the weights */
+} Versions;
+
+static Versions versions_of(const Pipeline *pipeline, int stages, int stage, int64_t n)
+{
+    const int64_t slices = pipeline->microbatches, minibatch = n / slices;
+    int64_t begin = 0;
+    int p = 0;
+    while (p + 1 < pipeline->nphases && minibatch >= begin + pipeline->phase[p].minibatches)
+        begin += pipeline->phase[p++].minibatches;
+    const char *order = pipeline->phase[p].order->name, *rule = pipeline->phase[p].rule->name;
+    const bool vertical = !strcmp(rule, "vertical_sync"), stash = !strcmp(rule, "stash");
+    const bool buffers = !strcmp(rule, "two_buffer");
+    if (!vertical && !stash && !buffers && strcmp(rule, "stale") != 0)
+        stop("no such weight rule here: ", rule);
+    const int64_t before = ahead(order, stages - 1 - (vertical ? 0 : stage)), in_phase = n - begin * slices;
+    Versions v = {.forward = minibatch, .backward = minibatch};
+    if (before >= 0)
+        v.forward = begin + (in_phase > before ? (in_phase - before) / slices : 0);
+    if (buffers)
+        v.forward = minibatch > begin ? minibatch - 1 : begin;
+    if (vertical || stash || buffers)
+        v.backward = v.forward;
+    return v;
+}
+
+/* ---- training ---- */
+
+typedef struct {
+    const Graph *graph;
+    const Pipeline *pipeline;
+    Eval *eval;
+    float ***version; /* of each update, of each parameter */
+    float **velocity, **sum;
+} Trainer;
+
+/* The weights of all stages for a pass of microbatch n. Running statistics have no versions. */
+static void set_weights(Trainer *t, int64_t n, bool backward)
+{
+    for (int p = 0; p < t->graph->nparams; p++) {
+        const Param *param = &t->graph->param[p];
+        const Versions v = versions_of(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node), n);
+        if (!param->running)
+            memcpy(t->eval->param[p], t->version[backward ? v.backward : v.forward][p],
+                   sizeof(float) * (size_t)size_of(param));
+    }
+}
+
+/* Slice n of its minibatch, which is `whole`. */
+static void set_input(Trainer *t, pn_stage *stage, int64_t n, void *whole)
+{
+    const int64_t slices = t->graph->microbatches;
+    for (int i = 0; i < t->graph->ninputs; i++) {
+        const Node *input = &t->graph->node[t->graph->input[i]];
+        const size_t bytes = sizeof(float) * (size_t)(t->graph->batch * shape_count(&input->shape));
+        pn_input(stage, n / slices, i, whole);
+        memcpy(t->eval->value[t->graph->input[i]], (char *)whole + (size_t)(n % slices) * bytes, bytes);
+    }
+}
+
+/* The mean gradient of the microbatches, summed as they come; with the last one the next version. */
+static void learn(Trainer *t, int64_t n)
+{
+    const int64_t slices = t->graph->microbatches, slice = n % slices, minibatch = n / slices;
+    for (int p = 0; p < t->graph->nparams; p++)
+        for (int64_t i = 0; !t->graph->param[p].running && i < size_of(&t->graph->param[p]); i++) {
+            float *sum = &t->sum[p][i], *v = &t->velocity[p][i];
+            const float g = t->eval->param_gradient[p][i], w = t->version[minibatch][p][i];
+            *sum = slice == 0 ? g : *sum + g;
+            if (slice < slices - 1)
+                continue;
+            const float mean = slices > 1 ? *sum / (float)slices : *sum;
+            *v = momentum * *v + (mean + decay * w);
+            t->version[minibatch + 1][p][i] = w - rate * *v;
+        }
+}
+
+static Eval *train(Arena *arena, const Graph *graph, const Settings *settings, int64_t steps)
+{
+    pn_run *run = open_data(arena, graph, &settings->train);
+    pn_stage stage = {.run = run, .samples = run->program->batch};
+    const size_t nparams = (size_t)(graph->nparams + 1);
+    Trainer t = {.graph = graph, .pipeline = &settings->pipeline, .eval = eval_new(arena, graph)};
+    t.velocity = arena_alloc(arena, sizeof *t.velocity * nparams);
+    t.sum = arena_alloc(arena, sizeof *t.sum * nparams);
+    t.version = arena_alloc(arena, sizeof *t.version * (size_t)(steps + 1));
+    for (int64_t v = 0; v <= steps; v++)
+        t.version[v] = arena_alloc(arena, sizeof **t.version * nparams);
+    int64_t largest = 0;
+    for (int i = 0; i < graph->ninputs; i++) {
+        const int64_t count = shape_count(&graph->node[graph->input[i]].shape);
+        largest = count > largest ? count : largest;
+    }
+    void *whole = arena_alloc(arena, sizeof(float) * (size_t)(largest * run->program->batch));
     for (int p = 0; p < graph->nparams; p++) {
-        initialise(&graph->param[p], run->seed, eval->param[p]);
-        velocity[p] = arena_alloc(arena, sizeof(float) * (size_t)size_of(&graph->param[p]));
+        const size_t bytes = sizeof(float) * (size_t)size_of(&graph->param[p]);
+        t.velocity[p] = arena_alloc(arena, bytes);
+        t.sum[p] = arena_alloc(arena, bytes);
+        for (int64_t v = 0; v <= steps; v++)
+            t.version[v][p] = arena_alloc(arena, bytes);
+        initialise(&graph->param[p], run->seed, t.eval->param[p]);
+        memcpy(t.version[0][p], t.eval->param[p], bytes);
     }
-    for (int64_t n = 0; n < steps; n++) {
-        for (int i = 0; i < graph->ninputs; i++)
-            pn_input(&stage, n, i, eval->value[graph->input[i]]);
-        eval_forward(eval, true, run->seed, n);
-        eval_backward(eval, run->seed, n);
+    for (int64_t n = 0; n < steps * graph->microbatches; n++) {
+        set_input(&t, &stage, n, whole);
+        set_weights(&t, n, false);
+        eval_forward(t.eval, true, run->seed, n);
+        set_weights(&t, n, true);
+        eval_backward(t.eval, run->seed, n);
         for (NodeId i = 0; i < graph->nnodes; i++)
-            track(eval, &graph->node[i], eval->aux[i]);
-        for (int p = 0; p < graph->nparams; p++)
-            for (int64_t i = 0; !graph->param[p].running && i < size_of(&graph->param[p]); i++) {
-                float *w = &eval->param[p][i], *v = &velocity[p][i];
-                *v = momentum * *v + (eval->param_gradient[p][i] + decay * *w);
-                *w -= rate * *v;
-            }
+            track(t.eval, &graph->node[i], t.eval->aux[i]);
+        learn(&t, n);
     }
-    printf("# loss of step %lld: %.9g\n", (long long)steps - 1, (double)eval->value[graph->loss][0]);
-    return eval;
+    for (int p = 0; p < graph->nparams; p++)
+        if (!graph->param[p].running)
+            memcpy(t.eval->param[p], t.version[steps][p], sizeof(float) * (size_t)size_of(&graph->param[p]));
+    printf("# loss of the last microbatch: %.9g\n", (double)t.eval->value[graph->loss][0]);
+    return t.eval;
 }
 
 /* A safetensors file: length of the header, the header in JSON, the data. */
@@ -170,7 +297,7 @@ int main(int argc, char **argv)
     Arena *arena = arena_new();
     Settings *settings = arena_alloc(arena, sizeof *settings);
     const Graph *graph = read_network(arena, argv[1], settings);
-    const Eval *eval = train(arena, graph, &settings->train, atoll(argv[2]));
+    const Eval *eval = train(arena, graph, settings, atoll(argv[2]));
     const int bad = compare(graph, eval, argv[3]);
     arena_free(arena);
     return bad;

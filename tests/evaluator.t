@@ -1,10 +1,12 @@
 #!/bin/bash
 # evaluator.t: generated programs against the compiler's evaluator: the network as written, not fused, not cut, trained by
-# plain loops, must end with the same bits as the program of target ref, also cut in stages (schedule sequential).
+# plain loops over an explicit history of weights, must end with the same bits as the program of target ref, in stages,
+# under every order and weight rule.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
 cd "$ROOT" || exit 1
 STEPS=8
+turn=0
 
 # shellcheck disable=SC2086 # libraries
 ${CC:-gcc} -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -ffp-contract=off -pthread -Wall -Wextra -Werror ${LDFLAGS:-} \
@@ -32,17 +34,55 @@ train {
     batch = 10
 }
 END
-for file in examples/lenet5.pnet tests/nets/branches.pnet tests/nets/residual.pnet "$WORK/ops.pnet"; do
-    name=$(basename "$file" .pnet)
-    "$PNETC" build "$file" -o "$WORK/$name" --quiet --target=ref --set pipeline.schedule=sequential --set train.warmup=0 \
-        --set 'train.optimizer=sgd(momentum = 0.9, weight_decay = 5e-4)' --set 'train.lr=constant(0.02)' >"$WORK/log" 2>&1
-    ok $? "$name: builds"
-    program=$(find "$WORK/$name" -maxdepth 1 -type f -perm -u+x | head -1)
-    "$program" --quiet --steps $STEPS --save "$WORK/$name.safetensors" >"$WORK/log" 2>&1
-    ok $? "$name: trains"
-    "$WORK/evaluator" "$file" $STEPS "$WORK/$name.safetensors" >"$WORK/compared" 2>&1
-    same=$?
-    ok $same "$name: the program's weights after $STEPS steps are the evaluator's, bit for bit"
+# compare NAME FILE SCHEDULE BATCH STEPS: the program of FILE under SCHEDULE against the evaluator
+compare() {
+    local name=$1 file=$2 schedule=$3 batch=$4 steps=$5 program
+    rm -rf "$WORK/program"
+    sed '/^ *schedule *=/d; /^pipeline *{/,/^}/d' "$file" >"$WORK/net.pnet"
+    printf 'pipeline {\n    schedule = %s\n    balance = 1000\n}\n' "$schedule" >>"$WORK/net.pnet"
+    sed -i "s/^\( *batch *=\).*/\1 $batch/" "$WORK/net.pnet"
+    "$PNETC" build "$WORK/net.pnet" -o "$WORK/program" --quiet --target=ref --set train.warmup=0 \
+        --set 'train.optimizer=sgd(momentum = 0.9, weight_decay = 5e-4)' --set 'train.lr=constant(0.02)' >"$WORK/log" 2>&1 ||
+        note "$(cat "$WORK/log")"
+    program=$(find "$WORK/program" -maxdepth 1 -type f -perm -u+x 2>/dev/null | head -1)
+    "$program" --quiet --steps "$steps" --save "$WORK/saved" --eval-every 3 >"$WORK/log" 2>&1
+    "$WORK/evaluator" "$WORK/net.pnet" "$steps" "$WORK/saved" >"$WORK/compared" 2>&1
+    local same=$?
+    ok $same "$name, $schedule: weights after $steps steps are the evaluator's, bit for bit"
     [ $same = 0 ] || note "$(cat "$WORK/log" "$WORK/compared")"
+}
+for file in examples/lenet5.pnet tests/nets/branches.pnet tests/nets/residual.pnet "$WORK/ops.pnet"; do
+    compare "$(basename "$file" .pnet)" "$file" sequential 10 $STEPS
 done
+
+# Stages of every kind: a skip across two cuts, dropout, batch_norm; few samples, for the naive kernels.
+cat >"$WORK/deep.pnet" <<'END'
+network deep {
+    input image: f32[1, 28, 28]
+    input label: class[10]
+    a = image |> avgpool(4) |> conv(3, kernel = 3) |> batch_norm |> relu
+    register
+    b = a |> conv(3, kernel = 3, pad = 1) |> tanh
+    register
+    c = b + a |> dropout(0.2) |> linear(16) |> relu
+    register
+    d = c |> linear(16) |> batch_norm |> relu
+    loss softmax_cross_entropy(linear(d + c, 10), label)
+}
+train {
+    data  = digits(train = 240, test = 24)
+    batch = 12
+}
+END
+for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush; do
+    for rule in stale stash vertical_sync two_buffer; do
+        slices=4
+        [ $rule = two_buffer ] || slices=$((1 + 3 * (turn++ % 2)))
+        case $order$slices in gpipe1 | 1f1b_flush1) slices=3 ;; esac
+        case $order$rule in lockstep*two_buffer) slices=6 ;; esac
+        compare deep "$WORK/deep.pnet" "schedule(\"$order\", weights = $rule, microbatches = $slices)" 12 11
+    done
+done
+compare deep "$WORK/deep.pnet" 'hybrid(stale, steps = 4, then = hybrid(pipedream_vertical, steps = 3, then = gpipe(microbatches = 2)))' 12 11
+compare deep "$WORK/deep.pnet" 'hybrid(pipedream_2bw, steps = 5, then = stale_1f1b(microbatches = 3))' 12 11
 done_testing
