@@ -123,8 +123,9 @@ const char *emit_aux_area(Emit *e, const Node *node)
 {
     const StageValue *value = value_of(e, id_of(e, node));
     if (value->aux && e->device)
-        return arena_printf(e->arena, "{%s, sizeof *%s, %d}", value->aux_name, value->aux_name, value->aux->slots);
-    return value->aux ? arena_printf(e->arena, "PN_RING(%s)", value->aux_name) : "{NULL, 0, 0}";
+        return arena_printf(e->arena, "{%s, sizeof *%s, %d, false}", value->aux_name, value->aux_name,
+                            value->aux->slots);
+    return value->aux ? arena_printf(e->arena, "PN_RING(%s)", value->aux_name) : "{NULL, 0, 0, false}";
 }
 
 const char *emit_weight(Emit *e, const Node *node, int i)

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-enum { STAGES, WORKERS, MAX_STALE, MEMORY, MINIMIZE, ALLOW, FORBID, PIN, KEYS };
-static const char *const key[KEYS] = {"stages", "workers", "max_stale", "memory", "minimize", "allow", "forbid", "pin"};
+enum { STAGES, WORKERS, MAX_STALE, MEMORY, BALANCE, MINIMIZE, ALLOW, FORBID, PIN, KEYS };
+static const char *const key[KEYS] = {"stages",   "workers", "max_stale", "memory", "balance",
+                                      "minimize", "allow",   "forbid",    "pin"};
 
 bool lower_bytes(Lower *l, const Expr *expr, const char *what, int64_t *bytes)
 {
@@ -91,6 +92,15 @@ void lower_auto(Lower *l, const Expr *call, const NodeId *to)
     }
     if (slot[MEMORY] && lower_bytes(l, slot[MEMORY]->value, "memory", &out->memory))
         out->memory_span = slot[MEMORY]->value->span;
+    if (slot[BALANCE]) {
+        const Span span = slot[BALANCE]->value->span;
+        if (value_want_number(l, &l->file, lower_expr(l, &l->file, slot[BALANCE]->value, NULL), span, "balance",
+                              &out->balance) &&
+            !(out->balance >= 1 && out->balance <= 1000000))
+            FAIL(l, NULL, P0720, span, "balance is the slowest stage over the mean, at least 1, found %g",
+                 out->balance);
+        out->balance_span = span;
+    }
     if (slot[MINIMIZE])
         read_minimize(l, slot[MINIMIZE], &out->least_memory);
     out->limited = slot[ALLOW] != NULL;

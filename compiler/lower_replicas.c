@@ -54,8 +54,8 @@ void lower_replicas(Lower *l)
     if (!expr || expr->kind == EXPR_ERROR || diag_errors(l->diags))
         return;
     if (l->settings->pipeline.automatic.wanted) {
-        FAIL(l, NULL, P0524, expr->span, "auto(...) chooses the replicas of the stages that it makes");
-        diag_hint(l->diags, "registers = auto(workers = n, replicas = most)");
+        FAIL(l, NULL, P0524, expr->span, "replicas are of stages that are stated, not of those that auto(...) finds");
+        diag_hint(l->diags, "`pnetc place --write` puts the registers into the file");
         return;
     }
     const int stages = g->ncuts + 1, count = expr->kind == EXPR_LIST ? expr->nargs : 1;

@@ -23,9 +23,33 @@ typedef struct {
     const int64_t **work, **transfer;
     bool *overlap;
     int *ring, *copies;
-    int64_t *memory;
+    int64_t *memory, *most_work;
     VEC(PlaceBan) bans;
 } Problem;
+
+/* The mean of the stages is all work over their number where they run on devices of one kind, however it is cut; on
+ * several kinds it is at most that of the slowest, and placing_solve looks at what came out. */
+static void cap_work(const PlaceInput *in, int64_t *cap, double balance)
+{
+    int64_t all = 0;
+    for (int s = 0; s < in->nstages; s++)
+        all = in->work[s][in->n] > all ? in->work[s][in->n] : all;
+    const double most = balance * (double)all / in->nstages * (1 + 1e-12);
+    for (int s = 0; s < in->nstages; s++)
+        cap[s] = most < (double)all ? (int64_t)most : all;
+}
+
+static double balance_of(const PlaceInput *in, const int *cut)
+{
+    int64_t most = 0, sum = 0;
+    for (int s = 0; s < in->nstages; s++) {
+        const int q = s ? cut[s - 1] : 0, p = s + 1 < in->nstages ? cut[s] : in->n;
+        const int64_t work = in->work[s][p] - in->work[s][q];
+        most = work > most ? work : most;
+        sum += work;
+    }
+    return sum > 0 ? (double)most * in->nstages / (double)sum : 1;
+}
 
 static Problem *problem(Placing *p, int nstages)
 {
@@ -89,6 +113,11 @@ static Problem *problem(Placing *p, int nstages)
         .copies = made->copies,
         .memory = made->memory,
     };
+    if (p->wishes.balance > 0) {
+        made->most_work = arena_alloc(a, n * sizeof *made->most_work);
+        cap_work(&made->in, made->most_work, p->wishes.balance);
+        made->in.most_work = made->most_work;
+    }
     return made;
 }
 
@@ -152,11 +181,41 @@ static Placement least_memory(Placing *p, Problem *problem, int *cut, int64_t *b
             ban(p, problem, over, cut);
             continue;
         }
-        best = (Placement){ncuts, cuts, (double)load / p->scale, 0, -1};
+        best = (Placement){.ncuts = ncuts, .cut = cuts, .load = (double)load / p->scale, .least_stale = -1};
         *bytes = most;
         set_cap(problem, most - 1);
     }
     return best;
+}
+
+/* The least ratio under the other limits; false: there is none under these either. */
+static bool explain_balance(const Problem *problem, Placement *out)
+{
+    PlaceInput other = problem->in;
+    int64_t low = 0, high = 0, *cap = problem->most_work;
+    for (int s = 0; s < other.nstages; s++)
+        high = other.work[s][other.n] > high ? other.work[s][other.n] : high;
+    const double mean = (double)high / other.nstages;
+    const int64_t wished = cap[0];
+    other.most_work = NULL;
+    if (!place_possible(&other))
+        return false;
+    other.most_work = cap;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        for (int s = 0; s < other.nstages; s++)
+            cap[s] = middle;
+        if (place_possible(&other))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (int s = 0; s < other.nstages; s++)
+        cap[s] = wished;
+    if (high <= wished)
+        return false;
+    out->least_balance = (double)high / mean;
+    return true;
 }
 
 /* Why there is none: what could be had if the limit were another. */
@@ -164,6 +223,8 @@ static void explain(Placing *p, Problem *problem, int *cut, Placement *out)
 {
     PlaceInput *in = &problem->in;
     in->nbans = 0;
+    if (in->most_work && explain_balance(problem, out))
+        return;
     if (in->most_stale >= 0) {
         PlaceInput other = *in;
         int64_t low = in->most_stale, high = p->stale[p->n];
@@ -204,8 +265,12 @@ Placement placing_solve(Placing *p, int nstages)
         const int over = capped ? over_cap(p, made, cuts, nstages - 1, &bytes) : -1;
         if (over < 0 && p->wishes.least_memory)
             return least_memory(p, made, cut, &bytes);
+        if (over < 0 && made->in.most_work && balance_of(&made->in, cut) > p->wishes.balance * (1 + 1e-9)) {
+            out.least_balance = balance_of(&made->in, cut); /* devices of several kinds: the nearest known */
+            return out;
+        }
         if (over < 0)
-            return (Placement){nstages - 1, cuts, (double)load / p->scale, 0, -1};
+            return (Placement){.ncuts = nstages - 1, .cut = cuts, .load = (double)load / p->scale, .least_stale = -1};
         ban(p, made, over, cut);
     }
     explain(p, made, cut, &out);
@@ -234,6 +299,10 @@ void placing_refused(Arena *arena, Diags *diags, const Placing *p, const Placeme
         diag_error(diags, P0721, w->max_stale_span, "no %d stages keep the stale weights to %.4g %%", nstages,
                    100 * w->max_stale);
         diag_hint(diags, "the nearest possible is max_stale = %.4g", ceil(none->least_stale * 1e4) / 1e4);
+    } else if (none->least_balance > 0) {
+        diag_error(diags, P0721, w->balance_span, "no %d stages keep the slowest to %g x their mean", nstages,
+                   w->balance);
+        diag_hint(diags, "the nearest possible is balance = %.4g", ceil(none->least_balance * 1e3) / 1e3);
     } else if (none->least_memory > 0) {
         diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span, "no %d stages of at most %s each were found",
                    nstages, human_bytes(arena, w->memory > 0 ? w->memory : p->model->hardware->device[0].memory));

@@ -28,6 +28,7 @@ typedef struct {
     const int64_t *saved, *saved_before, *weights;
     const int *ring, *copies; /* per stage */
     const int64_t *memory;    /* per stage: cap; < 0: none */
+    const int64_t *most_work; /* per stage: cap of its own work, without transfers; NULL: none */
     const PlaceBan *ban;      /* intervals that a stage may not hold */
     int nbans;
 } PlaceInput;
@@ -69,6 +70,7 @@ typedef struct {
     double load;          /* seconds of the slowest stage */
     int64_t least_memory; /* none because of memory: the least cap that could be met */
     double least_stale;   /* none because of max_stale: the least share */
+    double least_balance; /* none because of balance: the least ratio; 0: it is not that */
 } Placement;
 /* Exactly nstages stages. The memory limit holds for the plan's own static bytes. */
 Placement placing_solve(Placing *placing, int nstages);

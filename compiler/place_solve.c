@@ -1,7 +1,7 @@
 /* place_solve.c: the exact placement, by a search for the least bottleneck with a linear test of each guess.
  *
  * Test of a bottleneck B: reach[s] holds the boundaries where stage s can begin. For each p, stage s can end there if
- * some q of reach[s] before p gives load(q, p) <= B. Memory and pins bound q from below by a limit that never falls
+ * some q of reach[s] before p gives load(q, p) <= B. Memory, balance and pins bound q from below by a limit that never falls
  * with p; within that window the best q is the one with the largest work[q] - transfer[q]: a queue of falling maxima
  * gives it in constant time (Lemire 2006). Only boundaries count that s + 1 stages can reach and the others can finish
  * from, each within B: near the least B these are few. So one test is O(n S) at most, and integers make the search end
@@ -39,6 +39,11 @@ static bool memory_fits(const PlaceInput *in, int s, int q, int p)
     return checked_mul(in->weights[p] - in->weights[q], in->copies[s], &b) && checked_add(a, b, &sum) && sum <= cap;
 }
 
+static bool work_fits(const PlaceInput *in, int s, int q, int p)
+{
+    return !in->most_work || in->work[s][p] - in->work[s][q] <= in->most_work[s];
+}
+
 static bool banned(const PlaceInput *in, int s, int q, int p)
 {
     for (int i = 0; i < in->nbans; i++)
@@ -67,7 +72,7 @@ static bool stage_fits(const Solver *v, int s, int q, int p, int64_t bottleneck)
 {
     const PlaceInput *in = v->in;
     return q >= v->last_pin[p] && in->work[s][p] - in->work[s][q] + taking(in, s, q) + giving(in, s, p) <= bottleneck &&
-           memory_fits(in, s, q, p) && !banned(in, s, q, p);
+           work_fits(in, s, q, p) && memory_fits(in, s, q, p) && !banned(in, s, q, p);
 }
 
 /* n * bottleneck, as far as it counts. */
@@ -131,7 +136,7 @@ static bool advance(const Solver *v, int s, int64_t bottleneck)
         if (s + 1 < in->nstages && !cut_fits(in, s, p, bottleneck))
             continue;
         low = v->last_pin[p] > low ? v->last_pin[p] : low;
-        while (low < p && !memory_fits(in, s, low, p))
+        while (low < p && !(work_fits(in, s, low, p) && memory_fits(in, s, low, p)))
             low++;
         while (head < tail && v->queue[head] < low)
             head++;
@@ -253,7 +258,7 @@ int64_t place_load(const PlaceInput *in, const int *cut)
         const int q = s ? cut[s - 1] : 0, p = s + 1 < in->nstages ? cut[s] : in->n;
         const int64_t load = in->work[s][p] - in->work[s][q] + taking(in, s, q) + giving(in, s, p);
         most = load > most ? load : most;
-        if (p <= q || !memory_fits(in, s, q, p) || banned(in, s, q, p))
+        if (p <= q || !work_fits(in, s, q, p) || !memory_fits(in, s, q, p) || banned(in, s, q, p))
             return -1;
         for (int b = q + 1; b < p; b++)
             if (in->pin && in->pin[b])

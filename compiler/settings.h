@@ -59,11 +59,12 @@ typedef struct {
     int workers;               /* at most so many; 0: not stated */
     double max_stale;          /* < 0: no limit */
     int64_t memory;            /* bytes of a stage; 0: no limit */
+    double balance;            /* slowest stage over the mean, at most; 0: no limit */
     bool least_memory;         /* minimize = memory */
     bool limited;              /* registers stand only at `allow` */
     Cut *allow, *forbid, *pin; /* ascending */
     int nallow, nforbid, npin;
-    Span span, count_span, max_stale_span, memory_span;
+    Span span, count_span, max_stale_span, memory_span, balance_span;
 } AutoRegisters;
 
 typedef struct {

@@ -126,6 +126,10 @@ static void random_numbers_equal_brute_force(void **state)
         in.ring = ring;
         in.copies = copies;
         in.memory = memory;
+        int64_t most_work[MOST_STAGES];
+        for (int s = 0; s < in.nstages; s++) /* between the mean and twice that of one kind of device */
+            most_work[s] = work[0][in.n] / in.nstages + below(key, &at, (int)(work[0][in.n] / in.nstages) + 1);
+        in.most_work = below(key, &at, 3) ? NULL : most_work;
         PlaceBan ban[4];
         for (int i = below(key, &at, 5); i > 0; i--)
             ban[in.nbans++] = (PlaceBan){below(key, &at, in.nstages), below(key, &at, in.n), 1 + below(key, &at, in.n)};
@@ -134,7 +138,7 @@ static void random_numbers_equal_brute_force(void **state)
         *(brute_force(&in).load < 0 ? &impossible : &possible) += 1;
     }
     print_message("# %d possible, %d impossible problems\n", possible, impossible);
-    assert_true(possible > 700 && impossible > 100);
+    assert_true(possible > 600 && impossible > 100);
 }
 
 /* ---- networks ---- */
