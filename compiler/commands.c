@@ -4,11 +4,16 @@
 
 #include "build.h"
 #include "emit.h"
+#include "measure.h"
 #include "place_report.h"
 #include "session.h"
 
 int command_check(Session *s)
 {
+    if (s->options.layouts && (s->options.json || s->options.all_schedules || s->options.dump)) {
+        fprintf(stderr, "pnetc: --layouts goes with the memory map as text only\n");
+        return 2;
+    }
     Text out = text_new(s->arena);
     const Plan *plan = compile(s, &out);
     if (plan && s->options.all_schedules)
@@ -17,6 +22,8 @@ int command_check(Session *s)
         (s->options.json ? report_check_json : report_check)(s->balance, s->written, &out);
     else if (plan)
         (s->options.json ? report_plan_json : plan_dump)(plan, &out);
+    if (plan && s->options.layouts && !diag_errors(s->diags))
+        measure_layouts(s->arena, s->diags, s->self, plan, &out);
     if (session_errors(s))
         return 1;
     fwrite(out.data, 1, out.length, stdout);

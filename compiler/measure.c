@@ -25,6 +25,28 @@ char *measure_build(Arena *arena, Diags *diags, const char *self, const Plan *pl
     return NULL;
 }
 
+void measure_layouts(Arena *arena, Diags *diags, const char *self, const Plan *plan, Text *out)
+{
+    const Files files = emit(arena, diags, plan);
+    char *folder = diag_errors(diags) ? NULL : temporary_folder(arena, diags);
+    if (!folder)
+        return;
+    if (write_files(arena, diags, folder, &files) && build_program(arena, diags, self, folder, true)) {
+        const char *name = plan->sched->pipe->graph->name;
+        Text said = text_new(arena);
+        char *argv[] = {arena_printf(arena, "%s/%s", folder, name), arena_printf(arena, "--layouts"), NULL};
+        const int code = run_captured(argv, &said, NULL);
+        if (code) {
+            diag_error(diags, P0713, (Span){0}, "%s was built and cannot be asked for its layouts: exit code %d", name,
+                       code);
+            diag_note(diags, (Span){0}, "it said:\n%s", said.length ? said.data : "nothing");
+        } else {
+            text_printf(out, "\n%s", said.data);
+        }
+    }
+    remove_folder(folder);
+}
+
 /* ---- reading ---- */
 
 static bool read_passes(const char *text, Microseconds *pass)

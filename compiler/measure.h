@@ -32,6 +32,9 @@ char *measure_build(Arena *arena, Diags *diags, const char *self, const Plan *pl
 const Measurement *measure_run(Arena *arena, Diags *diags, const char *folder, const Plan *plan, bool busy, int steps,
                                char **options);
 
+/* Builds the program, and appends what it says of the layouts that its target chooses on this machine; an error if that
+ * fails. */
+void measure_layouts(Arena *arena, Diags *diags, const char *self, const Plan *plan, Text *out);
 /* The profile of these measurements, as profile_read wants it: its lines are those of `busy`, or with idle_lines those
  * of `idle`; the others stand in comments. `written`: as lower() gave it. busy may be NULL. */
 void profile_write(Text *out, const Graph *written, const Plan *plan, const char *machine, const Measurement *idle,

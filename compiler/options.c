@@ -32,6 +32,7 @@ enum {
     O_WARN,
     O_WORKERS,
     O_ALL_SCHEDULES,
+    O_LAYOUTS,
     O_STEPS,
     O_ALONE,
     O_QUICK,
@@ -72,6 +73,7 @@ static const OptionDef option_table[O_COUNT] = {
                 "warn of balance, stale, memory or stability; -Wno-LIMIT: not; -WLIMIT=error: an error"},
     [O_WORKERS] = {"--workers", NULL, "N", "try 1 to N workers (default: 8, or what the machine has)"},
     [O_ALL_SCHEDULES] = {"--all-schedules", NULL, NULL, "compare all schedules instead"},
+    [O_LAYOUTS] = {"--layouts", NULL, NULL, "build it too, and list the copies that only change a layout"},
     [O_STEPS] = {"--steps", NULL, "N", "minibatches to measure (default: 30)"},
     [O_ALONE] = {"--alone", NULL, NULL, "times of one worker at work, not of all of them"},
     [O_QUICK] = {"--quick", NULL, NULL, "less exact, in some seconds"},
@@ -96,7 +98,7 @@ static const CommandDef command_table[COMMAND_COUNT] = {
     [COMMAND_CHECK] = {"check", "FILE", "check a network and print its stages, staleness and memory", 1, 1,
                        COMPILE | BIT(O_JSON) | BIT(O_DUMP)},
     [COMMAND_PLAN] = {"plan", "FILE", "print the memory map: every byte of every stage", 1, 1,
-                      COMPILE | BIT(O_JSON) | BIT(O_DUMP) | BIT(O_ALL_SCHEDULES)},
+                      COMPILE | BIT(O_JSON) | BIT(O_DUMP) | BIT(O_ALL_SCHEDULES) | BIT(O_LAYOUTS)},
     [COMMAND_PLACE] = {"place", "FILE", "where registers would stand best, and what each further one gains and costs",
                        1, 1, COMPILE | BIT(O_JSON) | BIT(O_WORKERS) | BIT(O_WRITE)},
     [COMMAND_BUILD] = {"build", "FILE -o DIR", "write the program's C and compile it", 1, 1,
@@ -325,6 +327,9 @@ static void set_option(Options *o, const CommandDef *c, int option, const char *
         break;
     case O_ALL_SCHEDULES:
         o->all_schedules = true;
+        break;
+    case O_LAYOUTS:
+        o->layouts = true;
         break;
     case O_STEPS:
         o->steps = atoi(value);

@@ -41,10 +41,10 @@ typedef struct {
     int minibatches, smooth;              /* draw, plot; 0: not given */
     const char *machine, *profile;        /* NULL: not given */
     Warn warn_balance, warn_stale, warn_memory, warn_stability;
-    int workers;        /* place; 0: not given */
-    bool all_schedules; /* plan */
-    int steps;          /* profile; 0: not given */
-    bool alone, quick;  /* profile, calibrate */
+    int workers;                 /* place; 0: not given */
+    bool all_schedules, layouts; /* plan */
+    int steps;                   /* profile; 0: not given */
+    bool alone, quick;           /* profile, calibrate */
     bool cflags;
     const char *libs;    /* flags: --libs=TARGET */
     const char *arch;    /* kernels; NULL: not given */

@@ -95,6 +95,39 @@ static int count_threads(const pn_program *program, int64_t wanted)
     return (int)wanted;
 }
 
+static void count_reorder(void *to, const char *op, const char *what, int64_t bytes)
+{
+    (void)op;
+    (void)what;
+    (void)bytes;
+    ++*(int *)to;
+}
+
+static void print_reorder(void *to, const char *op, const char *what, int64_t bytes)
+{
+    printf("  %5d %12lld  %-28s %s\n", ((const pn_stage *)to)->index, (long long)bytes, op, what);
+}
+
+/* Layouts are chosen when operations are created: nothing else is needed to know them. */
+static int tell_layouts(pn_run *run)
+{
+    int count = 0;
+    for (int i = 0; i < run->program->nstages; i++)
+        pn_target_reorders(&run->stage[i], count_reorder, &count);
+    printf("layouts      target %s, %s: ", pn_target_name, pn_target_version());
+    if (count == 0)
+        printf("no copy changes one\n");
+    else
+        printf("%d cop%s of a training or test step change%s one\n  %5s %12s  %-28s %s\n", count,
+               count == 1 ? "y" : "ies", count == 1 ? "s" : "", "stage", "bytes", "of", "what");
+    for (int i = 0; i < run->program->nstages; i++)
+        pn_target_reorders(&run->stage[i], print_reorder, &run->stage[i]);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
+    return 1;
+}
+
 static void probe(const char *path)
 {
     const char *error = path ? file_probe(path) : NULL;
@@ -258,11 +291,13 @@ int pn_main(const pn_program *program, int argc, char **argv)
     probe(options.trace);
 
     pn_target_open(run);
-    set_course(run, &options);
+    if (!options.layouts)
+        set_course(run, &options);
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
     run->recipe = &recipe;
-    pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
+    if (!options.layouts)
+        pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
 
     pn_target_thread(run);
     run->exact = options.exact;
@@ -274,6 +309,8 @@ int pn_main(const pn_program *program, int argc, char **argv)
     }
     if (!init_stages(run) || (options.algorithms && !settle_algorithms(run)))
         return failed(run);
+    if (options.layouts)
+        return tell_layouts(run);
     if (options.algorithms && !options.quiet)
         algorithms_tell(run);
     set_weights(run, &options);

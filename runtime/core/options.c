@@ -252,6 +252,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG, &options->exact},
         {"allow-divergence", NULL, "go on when the loss is no number or explodes, instead of ending with status 3",
          IS_FLAG, &options->allow_divergence},
+        {"layouts", NULL, "list the copies of a step that only change a layout, and end", IS_FLAG, &options->layouts},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
         {"version", NULL, "print versions", IS_VERSION, NULL},

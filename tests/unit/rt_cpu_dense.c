@@ -2,6 +2,7 @@
  * integers, a tolerance on random values; inputs plain and blocked; ring slots and weight versions; two threads with a
  * stage each. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "core/algorithms.h"
 #include "rt_cpu_world.h"
@@ -257,13 +258,59 @@ static void test_two_threads(void **state)
     assert_memory_equal(slot(&lanes[0].y.value, 1), slot(&lanes[1].y.value, 1), (size_t)lanes[0].y.value.bytes);
 }
 
+/* ---- a slow implementation is told, with the operation's name ---- */
+static char *said_of(dnnl_primitive_desc_t descriptor)
+{
+    static char text[256];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stderr);
+    const int before = dup(2);
+    dup2(fileno(file), 2);
+    cpu_warn_if_slow("group2.conv7", "gradient of data", descriptor);
+    fflush(stderr);
+    dup2(before, 2);
+    close(before);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+static void test_slow(void **state)
+{
+    (void)state;
+    world *w = world_new();
+    const int64_t small[] = {2, 3, 8, 8}, large[] = {2, 16, 8, 8};
+    const dnn_window window = {.kernel = {3, 3}, .stride = {1, 1}, .low = {1, 1}, .high = {1, 1}};
+    const dnn_layout weights = dnn_any(4, (int64_t[]){16, 3, 3, 3});
+    const dnnl_engine_t engine = cpu_open(&w->stage)->engine;
+    dnnl_primitive_desc_t good = dnn_convolution(engine, DNN_FORWARD, dnnl_convolution_direct, dnn_any(4, small),
+                                                 weights, NULL, dnn_any(4, large), &window, false, NULL);
+    assert_string_equal(said_of(good), "");
+    /* Blocks of 8 to blocks of 16: a mixture that no fast kernel reads. */
+    dnnl_primitive_desc_t slow = dnn_convolution(engine, DNN_FORWARD, dnnl_convolution_direct, dnn_blocked(small, 8),
+                                                 weights, NULL, dnn_plain(4, large), &window, false, NULL);
+    assert_non_null(slow);
+    if (!cpu_is_slow(slow)) {
+        fprintf(stderr, "SKIPPED: this oneDNN has fast code (%s) for what others do slowly\n",
+                dnn_implementation(slow));
+        skip();
+    }
+    char expected[128];
+    snprintf(expected, sizeof expected,
+             "warning: group2.conv7: oneDNN has only its reference code for the gradient of data (%s): slow\n",
+             dnn_implementation(slow));
+    assert_string_equal(said_of(slow), expected);
+    dnn_need(dnnl_primitive_desc_destroy(good), "descriptor");
+    dnn_need(dnnl_primitive_desc_destroy(slow), "descriptor");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_two_threads),
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_winograd), cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_two_threads), cmocka_unit_test(test_slow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
