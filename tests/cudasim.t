@@ -61,7 +61,7 @@ plant() {
 seen=
 export CUDASIM_DEVICES=2
 image="buffer 'stage 0 image'"
-plant overrun 99 "overrun: read .*$image \+4000 .*parameter 1"
+plant overrun 99 "in kernel scale, block \(3,0,0\) thread \(232,0,0\), kernels.cu:[0-9]+, stream 'stage 0'"
 plant copy_overrun 99 "cudaMemcpyAsync, destination: overrun: 4004 bytes from buffer 'stage 0 conv1.out'"
 plant uninitialised 99 "uninitialised read: nothing has written buffer 'stage 1 image' \+0 "
 plant half_initialised 99 "uninitialised read: nothing has written buffer 'stage 0 conv1.out' \+3996 "

@@ -122,6 +122,7 @@ void begin_fiber()
 
 void wait_here(Wait why)
 {
+    running_code = nullptr;
     int me = running;
     fibers[me].wait = why;
     fibers[me].runnable = false;

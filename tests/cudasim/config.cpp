@@ -174,9 +174,11 @@ void report(const std::string &key, const std::string &message)
         return;
     }
     fprintf(stderr, "cudasim: error: %s\n", message.c_str());
-    if (current)
-        fprintf(stderr, "cudasim:        in %s%s%s, %s, GPU %d\n", current->work.label.c_str(), in_kernel ? ", " : "",
-                in_kernel ? running_place().c_str() : "", current->where.c_str(), current->device);
+    if (!current)
+        return;
+    std::string thread = in_kernel ? ", " + running_place() + source_line(running_code) : "";
+    fprintf(stderr, "cudasim:        in %s%s, %s, GPU %d\n", current->work.label.c_str(), thread.c_str(),
+            current->where.c_str(), current->device);
 }
 
 void end_now(int code)

@@ -8,6 +8,7 @@
 namespace sim
 {
 Window windows[window_count];
+const void *running_code;
 void poison_shared();
 
 namespace
@@ -113,8 +114,9 @@ void check_device(uintptr_t address, size_t bytes, Access access)
     check_order(p, bytes, access, &window.bounds);
 }
 
-inline void seen(const void *address, size_t bytes, Access access)
+inline void seen(const void *address, size_t bytes, Access access, const void *code)
 {
+    running_code = code;
     uintptr_t a = uintptr_t(address);
     if (!in_kernel || !settings.check || bytes == 0)
         return;
@@ -142,25 +144,25 @@ EXPORT void cs_shared(void *begin, void *end)
 }
 EXPORT void cs_atomic(const void *p, size_t bytes)
 {
-    sim::seen(p, bytes, sim::Access::atomic);
+    sim::seen(p, bytes, sim::Access::atomic, __builtin_return_address(0));
 }
 
 #define SIZE(BYTES)                                                                                                    \
     EXPORT void __tsan_read##BYTES(void *p)                                                                            \
     {                                                                                                                  \
-        sim::seen(p, BYTES, sim::Access::read);                                                                        \
+        sim::seen(p, BYTES, sim::Access::read, __builtin_return_address(0));                                           \
     }                                                                                                                  \
     EXPORT void __tsan_write##BYTES(void *p)                                                                           \
     {                                                                                                                  \
-        sim::seen(p, BYTES, sim::Access::write);                                                                       \
+        sim::seen(p, BYTES, sim::Access::write, __builtin_return_address(0));                                          \
     }                                                                                                                  \
     EXPORT void __tsan_unaligned_read##BYTES(void *p)                                                                  \
     {                                                                                                                  \
-        sim::seen(p, BYTES, sim::Access::read);                                                                        \
+        sim::seen(p, BYTES, sim::Access::read, __builtin_return_address(0));                                           \
     }                                                                                                                  \
     EXPORT void __tsan_unaligned_write##BYTES(void *p)                                                                 \
     {                                                                                                                  \
-        sim::seen(p, BYTES, sim::Access::write);                                                                       \
+        sim::seen(p, BYTES, sim::Access::write, __builtin_return_address(0));                                          \
     }
 SIZE(1)
 SIZE(2)
@@ -169,11 +171,11 @@ SIZE(8)
 SIZE(16)
 EXPORT void __tsan_read_range(void *p, size_t bytes)
 {
-    sim::seen(p, bytes, sim::Access::read);
+    sim::seen(p, bytes, sim::Access::read, __builtin_return_address(0));
 }
 EXPORT void __tsan_write_range(void *p, size_t bytes)
 {
-    sim::seen(p, bytes, sim::Access::write);
+    sim::seen(p, bytes, sim::Access::write, __builtin_return_address(0));
 }
 EXPORT void __tsan_init(void) {}
 EXPORT void __tsan_func_entry(void *) {}

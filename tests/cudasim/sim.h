@@ -205,7 +205,9 @@ struct Thread { // who makes an access, within a kernel
 };
 extern bool in_kernel, fenced; // fenced: this launch has used __threadfence
 extern Thread running_thread;
-std::string running_place(); // "block (1,0,0) thread (3,0,0)"
+extern const void *running_code;                     // return address of the access that is checked
+std::string source_line(const void *return_address); // source.cpp: ", kernels.cu:12", or empty
+std::string running_place();                         // "block (1,0,0) thread (3,0,0)"
 constexpr uint32_t block_any = 0xfffffffe, block_atomic = 0xffffffff;
 constexpr uint16_t thread_any = 0xffff, lanes = 32;
 // Did another thread of this launch make the earlier access with nothing in between?
