@@ -26,7 +26,7 @@ note "$text"
 
 for what in cudaStreamWaitEvent:1 cudaEventRecord:3; do
     call=${what%:*} step=${what#*:}
-    count=$(awk -v call=$call '$1 == "call" && $2 == call { print $3 }' "$WORK/stats")
+    count=$(awk -v call="$call" '$1 == "call" && $2 == call { print $3 }' "$WORK/stats")
     reported=0 harmless=0 tried=0
     for ((n = 1; n <= ${count:-0}; n += step)); do
         tried=$((tried + 1))
