@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
 export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
-for name in cure lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
+for name in cure cuts lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
     help=$("$ROOT/bench/$name" --help 2>&1)
     is $? 0 "$name --help"
     like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
