@@ -1,6 +1,6 @@
 #!/bin/bash
 # cuda_sim.t: programs of target cuda, as they would run on a GPU, under the simulator (tests/cudasim): no report, and the losses,
-# tests and weights of target cpu within a tolerance, in eager, lazy and random order. Small networks, few steps; the kernels are
+# tests and weights of target cpu (--exact) within a tolerance, in eager, lazy and random order. Small networks, few steps; the kernels are
 # compiled by g++ from the text that NVRTC gets, cuDNN itself accepts each plan, plain C computes it.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
@@ -34,7 +34,7 @@ compare() {
             return
         }
     done
-    "$net.cpu/$net" --steps "$steps" --metrics cpu.jsonl --quiet ${data:+--data "$data"} >log 2>&1 || note "$(cat log)"
+    "$net.cpu/$net" --exact --steps "$steps" --metrics cpu.jsonl --quiet ${data:+--data "$data"} >log 2>&1 || note "$(cat log)"
     for order in $orders; do
         rm -f cuda.jsonl
         text=$("$ROOT/tests/cudasim/run" --order="$order" --keep="$net.kernels" "$net.cuda/kernels.cu" "$net.cuda/$net" \

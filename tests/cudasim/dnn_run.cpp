@@ -119,10 +119,11 @@ const PassNames passes[] = {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, "convolution backward filter"},
 };
 
-void add_scaled(float *to, const float *from, float by, int64_t n)
+using Sums = std::vector<double>; // rounded once, at the end: what is left apart is the program's
+void add_scaled(double *to, const float *from, float by, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        to[i] += by * from[i];
+        to[i] += double(by) * double(from[i]);
 }
 
 // [k][r][s][c] <-> [r][s][c][k]: forward sums along c with k innermost.
@@ -135,9 +136,9 @@ Values filters_last(const Values &w, int64_t k, int64_t rsc)
     return turned;
 }
 
-void convolve(Pass pass, const Descriptor &convolution, const Tensor &tx, const Tensor &tw, const Tensor &ty, Values &x,
-              Values &w, Values &y)
-{
+void convolve(Pass pass, const Descriptor &convolution, const Tensor &tx, const Tensor &tw, const Tensor &ty,
+              const Values &x, const Values &w, const Values &y, Sums &sums)
+{ // of x, w, y the one that the pass makes is empty
     int64_t pad[2], step[2], apart[2];
     for (size_t i = 0; i < 2; i++) {
         pad[i] = convolution.value<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0, i);
@@ -155,22 +156,23 @@ void convolve(Pass pass, const Descriptor &convolution, const Tensor &tx, const 
                         int64_t h = p * step[0] - pad[0] + i * apart[0], v = q * step[1] - pad[1] + j * apart[1];
                         if (h < 0 || v < 0 || h >= height || v >= width)
                             continue;
-                        float *py = &y[size_t(((n * ty.dim[2] + p) * ty.dim[3] + q) * k)];
-                        float *px = &x[size_t(((n * height + h) * width + v) * channels)];
+                        size_t iy = size_t(((n * ty.dim[2] + p) * ty.dim[3] + q) * k);
+                        size_t ix = size_t(((n * height + h) * width + v) * channels);
                         for (int64_t g = 0; g < groups; g++) {
                             if (pass == forward) {
                                 for (int64_t l = 0; l < c; l++)
-                                    add_scaled(py + g * filters,
-                                               &turned[size_t(((i * s + j) * c + l) * k + g * filters)], px[g * c + l],
-                                               filters);
+                                    add_scaled(&sums[iy + size_t(g * filters)],
+                                               &turned[size_t(((i * s + j) * c + l) * k + g * filters)],
+                                               x[ix + size_t(g * c + l)], filters);
                                 continue;
                             }
                             for (int64_t f = g * filters; f < (g + 1) * filters; f++) {
-                                float *pw = &w[size_t(((f * r + i) * s + j) * c)];
+                                size_t iw = size_t(((f * r + i) * s + j) * c), ig = ix + size_t(g * c);
+                                float gradient = y[iy + size_t(f)];
                                 if (pass == data)
-                                    add_scaled(px + g * c, pw, py[f], c);
+                                    add_scaled(&sums[ig], &w[iw], gradient, c);
                                 else
-                                    add_scaled(pw, px + g * c, py[f], c);
+                                    add_scaled(&sums[iw], &x[ig], gradient, c);
                             }
                         }
                     }
@@ -187,13 +189,15 @@ void run_convolution(Run &run, const Descriptor &operation, Pass pass)
     const float alpha = operation.value(names.alpha, 1.0f), beta = operation.value(names.beta, 0.0f);
     Values values[3];
     for (int i = 0; i < 3; i++)
-        values[i] = i == result ? Values(size_t(t[i].items())) : run.read(t[i], roles[i]);
+        values[i] = i == result ? Values() : run.read(t[i], roles[i]);
     if (!run.good)
         return;
-    convolve(pass, *operation.sub(names.convolution), t[0], t[1], t[2], values[0], values[1], values[2]);
+    Sums sums(size_t(t[result].items()));
+    convolve(pass, *operation.sub(names.convolution), t[0], t[1], t[2], values[0], values[1], values[2], sums);
     Values before = beta != 0 ? run.read(t[result], roles[result]) : Values();
-    for (size_t i = 0; i < values[result].size(); i++)
-        values[result][i] = alpha * values[result][i] + (beta != 0 ? beta * before[i] : 0);
+    values[result].resize(sums.size());
+    for (size_t i = 0; i < sums.size(); i++)
+        values[result][i] = float(double(alpha) * sums[i]) + (beta != 0 ? beta * before[i] : 0);
     run.write(t[result], values[result], roles[result]);
 }
 
