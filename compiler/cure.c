@@ -5,8 +5,7 @@
 
 double stability_rate(const Settings *settings, const PhaseChoice *phase)
 {
-    (void)phase;
-    return settings->train.lr.arg[0].number;
+    return (phase->own_lr ? &phase->lr : &settings->train.lr)->arg[0].number;
 }
 
 double stability_number(const Settings *settings, const PhaseChoice *phase, int delay)

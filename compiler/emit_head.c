@@ -41,7 +41,9 @@ static void schedule_rows(Emit *e, Text *out)
         const PhaseChoice *choice = phase->choice;
         const int stale = phase->staleness[e->stage];
         Text text = text_new(e->arena);
-        if (e->sched->nphases > 1 && choice->minibatches)
+        if (choice->plateau_tests)
+            text_printf(&text, "%s ", phase_length(e->arena, e->sched, i));
+        else if (e->sched->nphases > 1 && choice->minibatches)
             text_printf(&text, "for %lld minibatches ", (long long)choice->minibatches);
         else if (e->sched->nphases > 1)
             text_printf(&text, "then ");

@@ -132,6 +132,36 @@ static void registers(Emit *e, Text *out)
     text_printf(out, "};\n");
 }
 
+/* {.name = "constant", .nargs = 1, ...} */
+static void choice_value(Emit *e, Text *out, const Choice *choice)
+{
+    VEC(const char *) words = {0};
+    for (int i = 0; i < choice->nargs; i++) {
+        const char *key = quoted(e->arena, choice->arg[i].key);
+        if (choice->arg[i].is_text && choice->arg[i].text) {
+            *vec_push(e->arena, &words) =
+                arena_printf(e->arena, "{.key = %s, .text = %s}", key, quoted(e->arena, choice->arg[i].text));
+        } else if (choice->arg[i].nlist) {
+            Text list = text_new(e->arena);
+            for (int k = 0; k < choice->arg[i].nlist; k++)
+                text_printf(&list, "%s%s", k ? ", " : "", number_text(e->arena, choice->arg[i].list[k]));
+            *vec_push(e->arena, &words) =
+                arena_printf(e->arena, "{.key = %s, .list = (const double[]){%s}, .nlist = %d}", key, list.data,
+                             choice->arg[i].nlist);
+        } else if (!choice->arg[i].is_text) {
+            *vec_push(e->arena, &words) =
+                arena_printf(e->arena, "{.key = %s, .number = %s}", key, number_text(e->arena, choice->arg[i].number));
+        }
+    }
+    text_printf(out, "{.name = %s", quoted(e->arena, choice->name));
+    if (words.count) {
+        text_printf(out, ", .nargs = %d, .arg = (const pn_arg[]){\n        ", words.count);
+        text_wrapped(out, words.at, words.count, ", ", "        ", 8);
+        text_printf(out, "}");
+    }
+    text_printf(out, "}");
+}
+
 /* ---- the schedule ---- */
 
 static void order_rows(Text *out, const Phase *phase, int stages)
@@ -162,17 +192,30 @@ static void schedule_data(Emit *e, Text *out)
     static const char *const reads[] = {[READS_CURRENT] = "",
                                         [READS_FIRST] = ".reads = PN_READS_FIRST, ",
                                         [READS_BEFORE] = ".reads = PN_READS_BEFORE, "};
+    for (int i = 0; i < sched->nphases; i++) {
+        if (!sched->phase[i].choice->own_lr)
+            continue;
+        text_printf(out, "static const pn_choice lr%d = ", i);
+        choice_value(e, out, &sched->phase[i].choice->lr);
+        text_printf(out, "; /* of %s */\n", sched->phase[i].choice->preset);
+    }
     text_printf(out, "static const pn_phase phases[] = {\n");
     for (int i = 0; i < sched->nphases; i++) {
         const PhaseChoice *choice = sched->phase[i].choice;
         text_printf(
             out,
             "    {.name = %s, .minibatches = %lld, .stash = %s, %s.order = order%d,\n     .staleness = (const int[]){",
-            quoted(e->arena, choice->preset), (Int)choice->minibatches,
+            quoted(e->arena, choice->preset), choice->plateau_tests ? (Int)0 : (Int)choice->minibatches,
             choice->rule->backward_reads_own ? "true" : "false", reads[choice->rule->forward_reads], i);
         for (int s = 0; s < stages; s++)
             text_printf(out, "%s%d", s ? ", " : "", sched->phase[i].staleness[s]);
-        text_printf(out, "}}, /* weights: %s */\n", choice->rule->name);
+        text_printf(out, "}");
+        if (choice->plateau_tests)
+            text_printf(out, ", .plateau_tests = %d, .plateau_least = %s", choice->plateau_tests,
+                        number_text(e->arena, choice->plateau_least));
+        if (choice->own_lr)
+            text_printf(out, ", .lr = &lr%d", i);
+        text_printf(out, "}, /* weights: %s */\n", choice->rule->name);
     }
     text_printf(out, "};\n");
 }
@@ -181,31 +224,9 @@ static void schedule_data(Emit *e, Text *out)
 
 static void choice_rows(Emit *e, Text *out, const char *field, const Choice *choice)
 {
-    VEC(const char *) words = {0};
-    for (int i = 0; i < choice->nargs; i++) {
-        const char *key = quoted(e->arena, choice->arg[i].key);
-        if (choice->arg[i].is_text && choice->arg[i].text) {
-            *vec_push(e->arena, &words) =
-                arena_printf(e->arena, "{.key = %s, .text = %s}", key, quoted(e->arena, choice->arg[i].text));
-        } else if (choice->arg[i].nlist) {
-            Text list = text_new(e->arena);
-            for (int k = 0; k < choice->arg[i].nlist; k++)
-                text_printf(&list, "%s%s", k ? ", " : "", number_text(e->arena, choice->arg[i].list[k]));
-            *vec_push(e->arena, &words) =
-                arena_printf(e->arena, "{.key = %s, .list = (const double[]){%s}, .nlist = %d}", key, list.data,
-                             choice->arg[i].nlist);
-        } else if (!choice->arg[i].is_text) {
-            *vec_push(e->arena, &words) =
-                arena_printf(e->arena, "{.key = %s, .number = %s}", key, number_text(e->arena, choice->arg[i].number));
-        }
-    }
-    text_printf(out, "    .%s = {.name = %s", field, quoted(e->arena, choice->name));
-    if (words.count) {
-        text_printf(out, ", .nargs = %d, .arg = (const pn_arg[]){\n        ", words.count);
-        text_wrapped(out, words.at, words.count, ", ", "        ", 8);
-        text_printf(out, "}");
-    }
-    text_printf(out, "},\n");
+    text_printf(out, "    .%s = ", field);
+    choice_value(e, out, choice);
+    text_printf(out, ",\n");
 }
 
 static void input_rows(Emit *e, Text *out)

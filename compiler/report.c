@@ -107,10 +107,10 @@ static void phases(const Sched *sched, Text *out)
     for (int p = 0; p < sched->nphases; p++) {
         const PhaseChoice *choice = sched->phase[p].choice;
         text_printf(out, "%-12s %s", p ? "" : "schedule", choice->preset);
-        if (choice->minibatches > 0)
-            text_printf(out, ", %lld minibatches", (Int)choice->minibatches);
-        else if (p > 0)
-            text_printf(out, ", the rest");
+        if (choice->minibatches > 0 || p > 0)
+            text_printf(out, ", %s", phase_length(out->arena, sched, p));
+        if (choice->own_lr)
+            text_printf(out, ", lr %s(%g)", choice->lr.name, choice->lr.arg[0].number);
         text_printf(out, " (order %s, weights %s)\n", choice->order->name, choice->rule->name);
         text_printf(out, "%-12s   %s\n%-12s   %s\n", "", choice->order->doc, "", choice->rule->doc);
     }

@@ -10,9 +10,13 @@ typedef json_int_t Int;
 static const char *schedule_text(Arena *arena, const Sched *sched)
 {
     const char *text = sched->phase[sched->nphases - 1].choice->preset;
-    for (int p = sched->nphases - 2; p >= 0; p--)
-        text = arena_printf(arena, "hybrid(%s, steps = %lld, then = %s)", sched->phase[p].choice->preset,
-                            (long long)sched->phase[p].choice->minibatches, text);
+    for (int p = sched->nphases - 2; p >= 0; p--) {
+        const PhaseChoice *choice = sched->phase[p].choice;
+        const char *when = choice->plateau_tests ? arena_printf(arena, "when = plateau(tests = %d, least = %g)",
+                                                                choice->plateau_tests, choice->plateau_least)
+                                                 : arena_printf(arena, "steps = %lld", (long long)choice->minibatches);
+        text = arena_printf(arena, "hybrid(%s, %s, then = %s)", choice->preset, when, text);
+    }
     return text;
 }
 

@@ -191,6 +191,29 @@ static double stale_fraction(const Sched *sched)
     return all > 0 ? stale / all : 0;
 }
 
+/* A phase that ends by a plateau ends one test behind the decision: no stage may have begun a later minibatch before it
+ * sees that. Stages are apart by what is in flight and lies in registers (driver_most_apart of the runtime). */
+static bool tests_far_enough(const Sched *sched, Diags *diags)
+{
+    const Pipe *pipe = sched->pipe;
+    int64_t apart = 2 * (int64_t)pipe->nstages;
+    for (int s = 0; s < pipe->nstages; s++)
+        apart += sched->ring[s];
+    for (int e = 0; e < pipe->nedges; e++)
+        apart += sched->forward_slots[e];
+    for (int p = 0; p < sched->nphases; p++) {
+        const PhaseChoice *choice = sched->phase[p].choice;
+        if (!choice->plateau_tests || sched->settings->train.test_every >= apart)
+            continue;
+        diag_error(diags, P0444, choice->span,
+                   "a plateau is judged by tests every %lld minibatches: too near for stages that can be %lld apart",
+                   (long long)sched->settings->train.test_every, (long long)apart);
+        diag_hint(diags, "train { test_every = %lld }, or more", (long long)apart);
+        return false;
+    }
+    return true;
+}
+
 Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *settings)
 {
     const size_t nstages = (size_t)pipe->nstages, nedges = (size_t)pipe->nedges + 1;
@@ -215,6 +238,8 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         if (!keeps_limit(diags, sched, p))
             return NULL;
+    if (!tests_far_enough(sched, diags))
+        return NULL;
     const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {
         const PhaseChoice *choice = &settings->pipeline.phase[sched->nphases - 1];
@@ -222,6 +247,16 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         return NULL;
     }
     return sched;
+}
+
+const char *phase_length(Arena *arena, const Sched *sched, int p)
+{
+    const PhaseChoice *choice = sched->phase[p].choice;
+    if (choice->plateau_tests)
+        return arena_printf(arena, "until the loss is no lower in %d test%s", choice->plateau_tests,
+                            choice->plateau_tests == 1 ? "" : "s");
+    return choice->minibatches > 0 ? arena_printf(arena, "%lld minibatches", (long long)choice->minibatches)
+                                   : "the rest";
 }
 
 void sched_check(const Sched *sched)
@@ -261,10 +296,7 @@ void sched_dump(const Sched *sched, Text *out)
         const Phase *phase = &sched->phase[p];
         text_printf(out, "phase %d: %s (order %s, weights %s), ", p, phase->choice->preset, phase->choice->order->name,
                     phase->choice->rule->name);
-        if (phase->choice->minibatches > 0)
-            text_printf(out, "%lld minibatches\n", (long long)phase->choice->minibatches);
-        else
-            text_printf(out, "the rest\n");
+        text_printf(out, "%s\n", phase_length(out->arena, sched, p));
         for (int s = 0; s < pipe->nstages; s++) {
             text_printf(out, "  stage %d: ", s);
             dump_order(&phase->stage[s], out);

@@ -51,6 +51,8 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
  * READS_FIRST. */
 void order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first, int64_t microbatches,
                    int *staleness, int *in_flight);
+/* "20 minibatches", "until a plateau of 3 tests", "the rest": how long phase p takes. */
+const char *phase_length(Arena *arena, const Sched *sched, int p);
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 

@@ -45,8 +45,12 @@ typedef struct {
 typedef struct {
     const struct OrderDef *order; /* sched.h */
     const struct RuleDef *rule;
-    const char *preset;  /* as the user named it */
-    int64_t minibatches; /* 0: all that remain */
+    const char *preset;   /* as the user named it */
+    int64_t minibatches;  /* 0: all that remain; with a plateau: the fewest */
+    int plateau_tests;    /* it ends when so many tests in a row do not lower the loss; 0: it does not */
+    double plateau_least; /* part by which a loss is to be lower */
+    bool own_lr;          /* lr: the policy from its beginning on */
+    Choice lr;
     Span span;
     int64_t microbatches; /* of a minibatch, as this phase says; 0: as the others say */
     Span microbatches_span;

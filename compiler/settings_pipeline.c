@@ -3,6 +3,7 @@
  *     stale, gpipe(microbatches = 8)          a preset of schedules/presets.def
  *     schedule("1f1b", weights = stash)       an order with a weight rule (default: stale), perhaps with microbatches
  *     hybrid(A, steps = n, then = B)          n minibatches by A, then B; B may be a hybrid again
+ *     hybrid(A, when = plateau(tests = 3), then = B, lr = 0.01)    A until the test loss falls no more, B with this rate
  *
  * A program slices its minibatches in one way: the phases agree on the number of microbatches, or take it over. */
 #include "lower.h"
@@ -138,23 +139,43 @@ static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
 
 static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out);
 
-/* hybrid(A, steps = n, then = B): the last phase of A ends after n minibatches. */
-static bool hybrid(Lower *l, const Expr *expr, int depth, Pipeline *out)
+/* plateau(tests = 3, least = 0.01) */
+static bool plateau(Lower *l, const Expr *expr, PhaseChoice *out)
 {
-    static const char *const key[] = {"first", "steps", "then"};
+    static const char *const key[] = {"tests", "least"};
     const Arg *slot[COUNT(key)] = {0};
-    if (!bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
+    int64_t tests = 3;
+    out->plateau_least = 0.01;
+    if ((expr->kind != EXPR_CALL && expr->kind != EXPR_NAME) || strcmp(expr->text, "plateau")) {
+        FAIL(l, NULL, P0444, expr->span, "when of hybrid is plateau(tests = n, least = x)");
         return false;
-    for (int i = 0; i < COUNT(key); i++)
-        if (!slot[i]) {
-            FAIL(l, NULL, P0207, expr->span, "hybrid needs %s", i == 0 ? "a schedule to begin with" : key[i]);
-            diag_hint(l->diags, "hybrid(stale, steps = 20000, then = sequential)");
-            return false;
-        }
-    if (!add_phases(l, slot[0]->value, depth + 1, out))
+    }
+    if (expr->kind == EXPR_CALL && !bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
         return false;
+    if (slot[0] && !value_want_integer(l, &l->file, lower_expr(l, &l->file, slot[0]->value, NULL), slot[0]->value->span,
+                                       "tests of plateau", &tests))
+        return false;
+    if (slot[1] && !value_want_number(l, &l->file, lower_expr(l, &l->file, slot[1]->value, NULL), slot[1]->value->span,
+                                      "least of plateau", &out->plateau_least))
+        return false;
+    if (tests < 1 || tests > 1000000 || out->plateau_least < 0 || out->plateau_least >= 1) {
+        FAIL(l, NULL, P0212, expr->span, "plateau wants tests from 1 to 1000000 and least from 0 to below 1");
+        return false;
+    }
+    const int64_t every = l->settings->train.test_every;
+    if (every == 0) {
+        FAIL(l, NULL, P0444, expr->span, "a plateau is judged by tests, and there are none during the run");
+        diag_hint(l->diags, "train { test_every = 100 }");
+        return false;
+    }
+    out->plateau_tests = (int)tests;
+    out->minibatches = every;
+    return true;
+}
+
+static bool steps_of_hybrid(Lower *l, const Expr *count, PhaseChoice *out)
+{
     int64_t steps = 0;
-    const Expr *count = slot[1]->value;
     if (!value_want_integer(l, &l->file, lower_expr(l, &l->file, count, NULL), count->span, "steps of hybrid", &steps))
         return false;
     if (steps < 1 || steps > most_minibatches) {
@@ -162,8 +183,49 @@ static bool hybrid(Lower *l, const Expr *expr, int depth, Pipeline *out)
              (long long)most_minibatches, (long long)steps);
         return false;
     }
-    out->phase[out->nphases - 1].minibatches = steps;
-    return add_phases(l, slot[2]->value, depth + 1, out);
+    out->minibatches = steps;
+    return true;
+}
+
+/* hybrid(A, steps = n, then = B): the last phase of A ends after n minibatches, or by when = plateau(...). lr = ... is
+ * the rate of B, where B has none of its own. */
+static bool hybrid(Lower *l, const Expr *expr, int depth, Pipeline *out)
+{
+    enum { FIRST, STEPS, THEN, WHEN, RATE };
+    static const char *const key[] = {"first", "steps", "then", "when", "lr"};
+    const Arg *slot[COUNT(key)] = {0};
+    if (!bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
+        return false;
+    if (!slot[FIRST] || !slot[THEN] || (!slot[STEPS] && !slot[WHEN])) {
+        FAIL(l, NULL, P0207, expr->span, "hybrid needs %s",
+             !slot[FIRST]                  ? "a schedule to begin with"
+             : !slot[STEPS] && !slot[WHEN] ? "steps"
+                                           : "then");
+        diag_hint(l->diags, "hybrid(stale, steps = 20000, then = sequential)");
+        return false;
+    }
+    if (slot[STEPS] && slot[WHEN]) {
+        FAIL(l, NULL, P0444, slot[WHEN]->value->span, "steps and when both say when a hybrid switches");
+        diag_note(l->diags, slot[STEPS]->value->span, "steps is set here");
+        return false;
+    }
+    Choice rate;
+    if (slot[RATE] && !lower_choice(l, CHOICE_POLICY, slot[RATE]->value, &rate))
+        return false;
+    if (!add_phases(l, slot[FIRST]->value, depth + 1, out))
+        return false;
+    PhaseChoice *first = &out->phase[out->nphases - 1];
+    if (slot[STEPS] ? !steps_of_hybrid(l, slot[STEPS]->value, first) : !plateau(l, slot[WHEN]->value, first))
+        return false;
+    const int second = out->nphases;
+    if (!add_phases(l, slot[THEN]->value, depth + 1, out))
+        return false;
+    for (int i = second; slot[RATE] && i < out->nphases; i++)
+        if (!out->phase[i].own_lr) {
+            out->phase[i].own_lr = true;
+            out->phase[i].lr = rate;
+        }
+    return true;
 }
 
 static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out)

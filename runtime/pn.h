@@ -319,6 +319,19 @@ void pn_copy(const pn_tensor *t, float *to, const float *from);
 
 /* ---- the program, as data
  * --------------------------------------------------------------------------------------------- */
+/* A named choice with arguments, as `inv(0.01, gamma = 1e-4)`; the runtime's tables resolve it. */
+typedef struct {
+    const char *key, *text; /* text NULL: a number (or a list) */
+    double number;
+    const double *list;
+    int nlist;
+} pn_arg;
+typedef struct {
+    const char *name;
+    const pn_arg *arg;
+    int nargs;
+} pn_choice;
+
 /* A minibatch is what one update sees. It may be sliced into microbatches: then forward and backward are steps of a
  * microbatch, and all their numbers count microbatches (those of updates and phases count minibatches). */
 typedef enum { PN_STEP_FORWARD = 'F', PN_STEP_BACKWARD = 'B', PN_STEP_UPDATE = 'U' } pn_step;
@@ -331,11 +344,14 @@ typedef struct {
 typedef enum { PN_READS_CURRENT, PN_READS_FIRST, PN_READS_BEFORE } pn_reads;
 typedef struct {
     const char *name;      /* "stale" */
-    int64_t minibatches;   /* 0: the rest */
+    int64_t minibatches;   /* 0: the rest, or as below */
     bool stash;            /* backward reads the version its forward read */
     pn_reads reads;        /* of a forward */
     const pn_order *order; /* per stage */
     const int *staleness;  /* per stage, as compiled: checked against the run */
+    int plateau_tests;     /* the phase ends when so many tests in a row do not lower the loss; 0: not so */
+    double plateau_least;  /* a loss is lower if it is so by more than this part */
+    const pn_choice *lr;   /* of this phase, t counting from its beginning; NULL: the program's */
 } pn_phase;
 
 /* What corrects for staleness in one stage and phase: coefficients known before the run. Update k, with weights w,
@@ -392,19 +408,6 @@ typedef struct {
     int64_t dim[3]; /* per sample */
     int64_t classes;
 } pn_input_def;
-
-/* A named choice with arguments, as `inv(0.01, gamma = 1e-4)`; the runtime's tables resolve it. */
-typedef struct {
-    const char *key, *text; /* text NULL: a number (or a list) */
-    double number;
-    const double *list;
-    int nlist;
-} pn_arg;
-typedef struct {
-    const char *name;
-    const pn_arg *arg;
-    int nargs;
-} pn_choice;
 
 /* A kernel of kernels.cu, as the verbs find it: by the operation (or input) and the pass it is for. takes: a letter a
  * parameter (runtime/cuda/cuda.h); blocks 0: as many as the call wants. */

@@ -92,12 +92,14 @@ struct pn_run {
     bool exact;                       /* --exact: everything is direct */
     atomic_int stop;                  /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
-    const struct pn_recipe *recipe; /* optimiser and learning rate (core/choices.h) */
-    struct pn_diverge *diverge;     /* NULL: whatever the loss is, the run goes on (core/diverge.h) */
-    struct pn_log *log;             /* losses, progress, metrics (core/log.h) */
-    char error[1024];               /* the first error */
-    void *target;                   /* the kernels' own state of the run */
-    double timeout;                 /* seconds without progress until the watchdog speaks */
+    const struct pn_recipe *recipe;       /* optimiser and learning rate (core/choices.h) */
+    const struct pn_recipe *phase_recipe; /* per phase; policy NULL: that of the run */
+    struct pn_plateau *plateau;           /* NULL: no phase ends by one (core/plateau.h) */
+    struct pn_diverge *diverge;           /* NULL: whatever the loss is, the run goes on (core/diverge.h) */
+    struct pn_log *log;                   /* losses, progress, metrics (core/log.h) */
+    char error[1024];                     /* the first error */
+    void *target;                         /* the kernels' own state of the run */
+    double timeout;                       /* seconds without progress until the watchdog speaks */
 };
 
 /* Of a minibatch; samples of one, and of a test batch. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/driver.h"
+#include "core/plateau.h"
 #include "core/weights.h"
 
 /* ---- writing ---- */
@@ -14,6 +15,7 @@ typedef struct {
     Plain plain;
     int64_t step;
     int parts;
+    char plateau[PLATEAU_TEXT];
 } Snapshot;
 struct pn_checkpoint {
     const char *path;
@@ -52,9 +54,10 @@ static char *write_file(pn_run *run, const Snapshot *snapshot)
         {"network", run->program->name},
         {"optimizer", run->program->optimizer.name},
         {"data", run->data ? run->data->what : ""},
+        {"plateau", snapshot->plateau},
     };
-    char *error =
-        safetensors_write(run->checkpoint->path, snapshot->plain.tensor, snapshot->plain.count, about, PN_COUNT(about));
+    char *error = safetensors_write(run->checkpoint->path, snapshot->plain.tensor, snapshot->plain.count, about,
+                                    PN_COUNT(about) - !*snapshot->plateau);
     if (!error)
         run->checkpoint->written = snapshot->step;
     return error;
@@ -77,6 +80,8 @@ void checkpoint_stage(pn_stage *stage)
                 (long long)stage->updates);
     pn_target_finish(stage);
     plain_from_stage(&snapshot->plain, stage);
+    if (stage->index == run->program->nstages - 1)
+        plateau_text(run, snapshot->plateau);
     pthread_mutex_lock(&checkpoint->lock);
     bool last = ++snapshot->parts == run->program->nstages;
     pthread_mutex_unlock(&checkpoint->lock);
@@ -101,6 +106,7 @@ char *checkpoint_end(pn_run *run)
         return NULL;
     for (int s = 0; s < run->program->nstages; s++)
         plain_from_stage(&snapshot->plain, &run->stage[s]);
+    plateau_text(run, snapshot->plateau);
     return write_file(run, snapshot);
 }
 
@@ -147,7 +153,15 @@ Resume resume_open(const char *path, const pn_program *program)
         pn_fail(NULL,
                 "%s was written by a run with batch %llu; this program's is %lld (--load takes its weights alone)",
                 path, (unsigned long long)batch, (long long)program->batch);
-    Resume resume = {.path = path, .step = (int64_t)step, .seed = seed, .data = (char *)about[DATA].value};
+    Metadata plateau = {.key = "plateau"};
+    error = safetensors_about(path, &plateau, 1);
+    if (error)
+        pn_fail(NULL, "%s", error);
+    Resume resume = {.plateau = (char *)plateau.value,
+                     .path = path,
+                     .step = (int64_t)step,
+                     .seed = seed,
+                     .data = (char *)about[DATA].value};
     for (int i = 0; i < TEXTS; i++)
         if (i != DATA)
             free((char *)about[i].value);
@@ -164,4 +178,5 @@ void resume_check_data(const Resume *resume, const pn_dataset *data)
 void resume_close(Resume *resume)
 {
     free(resume->data);
+    free(resume->plateau);
 }

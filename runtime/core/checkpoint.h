@@ -15,7 +15,8 @@ typedef struct {
     const char *path;
     int64_t step;
     uint64_t seed;
-    char *data; /* pn_dataset.what */
+    char *data;    /* pn_dataset.what */
+    char *plateau; /* of plateau.h; NULL: nothing */
 } Resume;
 /* Reads it; ends the program when the file is no checkpoint, or of a run with another batch or optimiser. */
 Resume resume_open(const char *path, const pn_program *program);

@@ -96,6 +96,21 @@ void recipe_resolve(pn_recipe *recipe, const pn_program *program, int64_t steps)
     resolve(&program->lr, recipe->policy_value, &recipe->list, &recipe->nlist);
 }
 
+void recipe_of_phase(pn_recipe *recipe, const pn_recipe *run, const pn_choice *lr)
+{
+    *recipe = *run;
+    recipe->policy = NULL;
+    if (!lr)
+        return;
+    for (int i = 0; i < PN_COUNT(policy); i++)
+        if (strcmp(policy[i].name, lr->name) == 0)
+            recipe->policy = policy[i].rate;
+    if (!recipe->policy)
+        pn_fail(NULL, "internal error: this runtime does not know the lr policy %s", lr->name);
+    recipe->warmup = 0;
+    resolve(lr, recipe->policy_value, &recipe->list, &recipe->nlist);
+}
+
 double recipe_rate(const pn_recipe *recipe, int64_t t)
 {
     double rate = recipe->policy(recipe, t);

@@ -47,6 +47,8 @@ struct pn_recipe {
 
 /* Ends the program if a choice names what the table does not hold: the compiler has checked it. */
 void recipe_resolve(pn_recipe *recipe, const pn_program *program, int64_t steps);
+/* The policy of a phase: of the run but for `lr`; NULL: no policy of its own. */
+void recipe_of_phase(pn_recipe *recipe, const pn_recipe *run, const pn_choice *lr);
 /* The learning rate of the update from version t to t + 1: the policy, times (t + 1) / warmup while t < warmup. */
 double recipe_rate(const pn_recipe *recipe, int64_t t);
 

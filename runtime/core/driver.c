@@ -6,6 +6,7 @@
 #include "core/checkpoint.h"
 #include "core/diverge.h"
 #include "core/interrupt.h"
+#include "core/plateau.h"
 #include "core/replicas.h"
 #include "core/stage.h"
 
@@ -39,6 +40,15 @@ static void enter_phase(pn_stage *stage, int number, int64_t begin)
     stage->cursor->position = 0;
 }
 
+/* In forwards, as they are numbered; may be known only shortly before it comes. */
+static int64_t phase_end(const pn_stage *stage)
+{
+    if (stage->phase->plateau_tests == 0)
+        return stage->phase_end;
+    int64_t end = plateau_end(stage->run, stage->cursor->phase);
+    return end == INT64_MAX ? end : end * pn_microbatches(stage->run->program);
+}
+
 /* A test that the run before had done is not repeated, unless it is all that is left to do. */
 void driver_begin(pn_stage *stage)
 {
@@ -49,15 +59,15 @@ void driver_begin(pn_stage *stage)
     stage->updates = first;
     stage->forwards = stage->backwards = first * pn_microbatches(stage->run->program);
     enter_phase(stage, 0, 0);
-    while (stage->phase_end <= stage->forwards)
-        enter_phase(stage, stage->cursor->phase + 1, stage->phase_end);
+    while (phase_end(stage) <= stage->forwards)
+        enter_phase(stage, stage->cursor->phase + 1, phase_end(stage));
 }
 
 /* May the stage begin another forward in this phase? Asked only when the forward would be the next step: a minibatch
  * once allowed is done, with all its microbatches and by all stages. */
 static bool may_forward(pn_stage *stage)
 {
-    return stage->forwards < stage->phase_end &&
+    return stage->forwards < phase_end(stage) &&
            interrupt_may_begin(stage->run, stage->forwards / pn_microbatches(stage->run->program));
 }
 

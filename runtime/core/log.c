@@ -8,6 +8,8 @@
 #include "core/choices.h"
 #include "core/diverge.h"
 #include "core/driver.h"
+#include "core/plateau.h"
+#include "core/update.h"
 
 double log_clock(void)
 {
@@ -77,7 +79,7 @@ static Interval summary(const pn_log *log, const pn_stage *stage, int64_t miniba
         .epoch = epoch_of(log->run, minibatch + 1),
         .loss = log->loss_sum / (double)log->minibatches,
         .accuracy = log->correct < 0 ? -1 : (double)log->correct / (double)log->samples,
-        .rate = recipe_rate(log->run->recipe, minibatch),
+        .rate = update_policy_rate(stage, minibatch),
         .images_per_second = log->gap_seconds > 0 ? (double)log->gap_images / log->gap_seconds : 0,
         .phase = stage->phase->name,
     };
@@ -208,6 +210,8 @@ void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct
             end_test(log, stage, &all);
     }
     pthread_mutex_unlock(&log->lock);
-    if (ended)
+    if (ended) {
         diverge_check_test(stage, all.loss / (double)all.count);
+        plateau_test(stage, all.loss / (double)all.count);
+    }
 }

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/options.h"
+#include "core/plateau.h"
 #include "core/report.h"
 #include "core/stage.h"
 #include "core/trace.h"
@@ -252,9 +253,10 @@ static void set_course(pn_run *run, const pn_options *options)
     pn_data_open(run, options->data);
     if (options->resume)
         resume_check_data(&resume, run->data);
-    resume_close(&resume);
     run->steps = count_steps(run, options);
     atomic_store(&run->begun, 2 * run->first);
+    plateau_open(run, resume.plateau);
+    resume_close(&resume);
 }
 
 static void set_weights(pn_run *run, const pn_options *options)
@@ -296,6 +298,10 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
     run->recipe = &recipe;
+    pn_recipe *phase_recipe = pn_alloc((int64_t)sizeof *phase_recipe * program->nphases);
+    for (int i = 0; i < program->nphases; i++)
+        recipe_of_phase(&phase_recipe[i], &recipe, program->phase[i].lr);
+    run->phase_recipe = phase_recipe;
     if (!options.layouts)
         pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
 

@@ -1,6 +1,7 @@
 #include "core/replicas.h"
 
 #include "core/driver.h"
+#include "core/update.h"
 
 /* A channel inside a stage, without memory: one slot that says which update it stands for. */
 static pn_channel meeting(const char *name, int stage, int givers)
@@ -136,6 +137,6 @@ void replicas_update(pn_stage *stage)
     }
     transport->take(stage, &group->weights, n);
     if (stage->replica > 0)
-        stage->updates++;
+        update_follow(stage);
     transport->done(stage, &group->weights, n);
 }

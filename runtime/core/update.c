@@ -31,11 +31,23 @@ static double cure_rate(const pn_cure *cure, int64_t t, int64_t steps)
     return rate;
 }
 
+double update_policy_rate(const pn_stage *stage, int64_t t)
+{
+    const pn_run *run = stage->run;
+    const pn_recipe *own = run->phase_recipe ? &run->phase_recipe[stage->phase - run->program->phase] : NULL;
+    if (!own || !own->policy)
+        return recipe_rate(run->recipe, t);
+    int64_t begin = stage->phase_begin / pn_microbatches(run->program);
+    pn_recipe here = *own;
+    here.steps -= begin;
+    return recipe_rate(&here, t - begin);
+}
+
 double update_rate(const pn_stage *stage, int64_t t)
 {
     const pn_recipe *recipe = stage->run->recipe;
     const pn_cure *cure = update_cure(stage);
-    double rate = recipe_rate(recipe, t);
+    double rate = update_policy_rate(stage, t);
     return cure ? rate * cure_rate(cure, t, recipe->steps) : rate;
 }
 
@@ -68,7 +80,8 @@ static double rate_factor(const pn_stage *stage)
     return cure ? cure->rate_factor : 1;
 }
 
-/* A phase of another rate_factor has a velocity of another size: rate times velocity goes on as it was. */
+/* A phase of another rate_factor has a velocity of another size: rate times velocity goes on as it was. Replicas share
+ * the velocity: until the first update of the phase what is read ahead reaches further instead. */
 static void settle_velocity(pn_stage *stage)
 {
     double factor = rate_factor(stage);
@@ -112,7 +125,8 @@ static void ahead_part(void *data, int64_t from, int64_t to)
 
 static void ahead_of(pn_stage *stage, double reach, float *to)
 {
-    Work work = {.stage = stage, .version = stage_version(stage, stage->updates), .to = to, .reach = reach};
+    Work work = {.stage = stage, .version = stage_version(stage, stage->updates), .to = to};
+    work.reach = reach * stage->velocity_rate / rate_factor(stage);
     work.now = terms_of(stage, stage->updates);
     pn_target_split(stage, stage->def->weight_floats, PART, ahead_part, &work);
 }
@@ -124,7 +138,6 @@ const float *update_forward(pn_stage *stage)
     if (!cure || cure->forward == 0 || stage->def->weight_floats == 0)
         return version;
     if (stage->ahead_version != stage->updates) {
-        settle_velocity(stage);
         ahead_of(stage, cure->forward, stage->def->ahead);
         stage->ahead_version = stage->updates;
     }
@@ -149,7 +162,6 @@ const float *update_backward(pn_stage *stage)
     if (!cure || (cure->backward == 0 && cure->memory == 0) || stage->def->weight_floats == 0)
         return stage_version(stage, stage->updates);
     float *to = stage->def->ahead + (cure->forward != 0 ? stage->def->weight_floats : 0);
-    settle_velocity(stage);
     if (cure->memory > 0) {
         Work work = {.stage = stage, .cure = cure, .version = stage_version(stage, stage->updates), .to = to};
         pn_target_split(stage, stage->def->weight_floats, PART, back_part, &work);
@@ -194,6 +206,12 @@ static void move_part(void *data, int64_t from, int64_t to)
 }
 
 /* Reads version t, writes version t + 1: the same memory when one version is kept. */
+void update_follow(pn_stage *stage)
+{
+    stage->velocity_rate = rate_factor(stage);
+    stage->updates++;
+}
+
 void pn_update(pn_stage *stage)
 {
     if (stage->def->weight_floats > 0) {

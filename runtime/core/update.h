@@ -6,6 +6,8 @@
 
 /* Of the stage's present phase; NULL: the optimiser alone. */
 const pn_cure *update_cure(const pn_stage *stage);
+/* The learning rate of the present phase: the policy. */
+double update_policy_rate(const pn_stage *stage, int64_t t);
 /* The stage's learning rate of the update from version t to t + 1, what corrects for staleness included. */
 double update_rate(const pn_stage *stage, int64_t t);
 
@@ -15,5 +17,8 @@ const float *update_backward(pn_stage *stage);
 
 /* A stage that starts behind update run->first: its velocity stands for updates of the phase before. */
 void update_begin(pn_stage *stage);
+
+/* What pn_update is to a replica whose weights another one has updated. */
+void update_follow(pn_stage *stage);
 
 #endif

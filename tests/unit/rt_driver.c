@@ -81,10 +81,10 @@ static const int none[] = {0}, two[] = {2}, one[] = {1};
 static const pn_order sequential = {0, "FBU"};
 static const pn_order stale = {2, "FBU"};
 static const pn_order backward_first = {1, "BUF"};
-static const pn_phase plain[] = {{"sequential", 0, false, PN_READS_CURRENT, &sequential, none}};
-static const pn_phase lagging[] = {{"stale", 0, false, PN_READS_CURRENT, &stale, two}};
-static const pn_phase hybrid[] = {{"stale", 3, false, PN_READS_CURRENT, &stale, two},
-                                  {"sequential", 0, false, PN_READS_CURRENT, &sequential, none}};
+static const pn_phase plain[] = {{"sequential", 0, false, PN_READS_CURRENT, &sequential, none, 0, 0, NULL}};
+static const pn_phase lagging[] = {{"stale", 0, false, PN_READS_CURRENT, &stale, two, 0, 0, NULL}};
+static const pn_phase hybrid[] = {{"stale", 3, false, PN_READS_CURRENT, &stale, two, 0, 0, NULL},
+                                  {"sequential", 0, false, PN_READS_CURRENT, &sequential, none, 0, 0, NULL}};
 
 static void sequential_order(void **state)
 {
@@ -119,7 +119,7 @@ static void fewer_minibatches_than_warmup(void **state)
 static void backward_before_forward(void **state)
 {
     (void)state;
-    static const pn_phase phase[] = {{"lockstep_b", 0, false, PN_READS_CURRENT, &backward_first, one}};
+    static const pn_phase phase[] = {{"lockstep_b", 0, false, PN_READS_CURRENT, &backward_first, one, 0, 0, NULL}};
     World world;
     open_world(&world, phase, 1, 3, 0);
     assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 F2 B2 U3 T0 T1");
@@ -207,9 +207,9 @@ static void open_resumed(World *world, const pn_phase *phase, int nphases, int64
 static void resumes_within_its_phase(void **state)
 {
     (void)state;
-    static const pn_phase three[] = {{"stale", 3, false, PN_READS_CURRENT, &stale, two},
-                                     {"sequential", 2, false, PN_READS_CURRENT, &sequential, none},
-                                     {"stale", 0, false, PN_READS_CURRENT, &stale, two}};
+    static const pn_phase three[] = {{"stale", 3, false, PN_READS_CURRENT, &stale, two, 0, 0, NULL},
+                                     {"sequential", 2, false, PN_READS_CURRENT, &sequential, none, 0, 0, NULL},
+                                     {"stale", 0, false, PN_READS_CURRENT, &stale, two, 0, 0, NULL}};
     World world;
     open_resumed(&world, plain, 1, 2, 4, 0);
     assert_string_equal(run_world(&world), "F2 B2 U3 F3 B3 U4 T0 T1");
@@ -308,7 +308,7 @@ static void checkpoints_follow_their_update(void **state)
 static void staleness_beyond_the_compiled_one_is_caught(void **state)
 {
     (void)state;
-    static const pn_phase wrong[] = {{"stale", 0, false, PN_READS_CURRENT, &stale, one}};
+    static const pn_phase wrong[] = {{"stale", 0, false, PN_READS_CURRENT, &stale, one, 0, 0, NULL}};
     World world;
     open_world(&world, wrong, 1, 5, 0);
     while (driver_step(&world.stage))
@@ -322,7 +322,7 @@ static void ring_overflow_is_caught(void **state)
     (void)state;
     static const pn_order deep = {9, "FBU"};
     static const int nine[] = {9};
-    static const pn_phase phase[] = {{"deep", 0, false, PN_READS_CURRENT, &deep, nine}};
+    static const pn_phase phase[] = {{"deep", 0, false, PN_READS_CURRENT, &deep, nine, 0, 0, NULL}};
     World world;
     open_world(&world, phase, 1, 20, 0);
     while (driver_step(&world.stage))

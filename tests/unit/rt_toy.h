@@ -254,7 +254,7 @@ static void toy_set(const int warmup[STAGES], bool stash, int slots)
         };
         stages[s] = &stage_def[s];
     }
-    phase[0] = (pn_phase){stash ? "stash" : "stale", 0, stash, PN_READS_CURRENT, order, staleness};
+    phase[0] = (pn_phase){stash ? "stash" : "stale", 0, stash, PN_READS_CURRENT, order, staleness, 0, 0, NULL};
 }
 
 #endif

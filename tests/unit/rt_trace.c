@@ -25,7 +25,7 @@ static const pn_stage_def def = {
 static const pn_stage_def *const defs[] = {&def};
 static const pn_order order[] = {{0, "FBU"}};
 static const int staleness[] = {0};
-static const pn_phase phase = {"sequential", 0, false, PN_READS_CURRENT, order, staleness};
+static const pn_phase phase = {"sequential", 0, false, PN_READS_CURRENT, order, staleness, 0, 0, NULL};
 
 typedef struct {
     pn_run run;
