@@ -42,7 +42,8 @@ struct pn_stage {
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */
     void *target;             /* the kernels' own state of this stage; NULL until their first init */
-    int64_t tests_begun;      /* of this run */
+    bool captures;       /* the target records a step whose slots it has taken: channel verbs only say where they are */
+    int64_t tests_begun; /* of this run */
     /* measured, for --report */
     int64_t forwards, backwards, in_flight, most_in_flight; /* microbatches */
     int64_t staleness_most, staleness_sum, traffic_bytes;

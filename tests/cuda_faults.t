@@ -33,6 +33,15 @@ simulate -- --resume four --steps 6 --metrics rest.jsonl
 is "$(sed -n '/"step":[56],/s/"seconds":[^,]*,//p' rest.jsonl | grep -o '"loss":[^,]*')" \
     "$(sed -n '/"step":[56],/s/"seconds":[^,]*,//p' whole.jsonl | grep -o '"loss":[^,]*')" "resumed: the same bits"
 
+# ---- graphs and single launches ----
+simulate --stats=graphs --order=random:1 -- --steps 8 --metrics graphs.jsonl
+is "$code" 0 "graphs: no report"
+PN_CUDA_EAGER=1 simulate --stats=eager --order=random:1 -- --steps 8 --metrics eager.jsonl
+is "$code" 0 "single launches: no report"
+is "$(grep -o '"[a-z_]*loss":[^,]*' graphs.jsonl)" "$(grep -o '"[a-z_]*loss":[^,]*' eager.jsonl)" "graphs give the same bits"
+graphs=$(sed -n 's/^call cudaGraphLaunch //p' graphs)
+is "$graphs ($(grep -c cudaGraph eager))" "42 (0)" "all steps but the first are graphs: 2 kinds, 3 stages, 7 minibatches"
+
 # ---- memory as planned; what fails ends the run with one line ----
 simulate --memory=200K -- --steps 1
 planned=$("$PNETC" plan "$ROOT/tests/cuda/zoo.pnet" --target=cuda --set pipeline.schedule=sequential | sed -n 's/^plan .*: \([0-9]*\) bytes static.*/\1/p')

@@ -39,6 +39,11 @@ typedef struct {
 } cuda_device;
 
 typedef struct cuda_stage cuda_stage;
+/* The loss of a step; count 0: it had none. */
+typedef struct {
+    int64_t n, count;
+    bool test, classifies;
+} cuda_loss;
 typedef struct {
     const char *op, *name; /* as messages call it; in kernels.cu */
     const char *takes;     /* a letter a parameter: p pointer, i int, f float, d double, l 64 bits, or a struct: */
@@ -61,7 +66,9 @@ struct cuda_stage {
     bool picked_test;
     cuda_kernel set_minibatch, set_picks, gather, gather_labels; /* of every program */
     cuda_kernel relu_mask, accumulate, sgd, loss_sum;
+    cuda_loss loss;               /* of the step at work */
     struct cuda_reports *reports; /* report.c */
+    struct cuda_graphs *graphs;   /* graph.c */
 };
 enum { CUDA_NONE = -1 };
 
@@ -96,11 +103,21 @@ void cuda_check_dnn(pn_stage *stage, cudnnStatus_t status, const char *op, const
 #define CU(stage, op, call)  cuda_check(stage, call, op, #call)
 #define DNN(stage, op, call) cuda_check_dnn(stage, call, op, #call)
 
+/* ---- steps as graphs (graph.c) ---- */
+void cuda_graphs_open(cuda_stage *cuda);
+void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n);
+/* While a step runs for the first time: what it does that a graph cannot. */
+void cuda_graphs_handover(cuda_stage *cuda, pn_channel *channel, pn_handover what);
+void cuda_graphs_inputs(cuda_stage *cuda);
+/* Tells the device which samples minibatch (or test batch) n has; once for all inputs of a step (ops.c). */
+void cuda_picks_set(cuda_stage *cuda, int64_t n, bool test);
+
 /* ---- losses on their way to the log (report.c) ---- */
 void cuda_reports_open(cuda_stage *cuda);
-/* On the stream: puts where `rows` of a loss become a result and how it is to be reported. */
-void cuda_report(pn_stage *stage, const char *op, const float *rows, int64_t count, int64_t n, bool test,
-                 bool classifies);
+/* In a step: sums the rows of a loss, and notes how the sums are to be reported. */
+void cuda_report(pn_stage *stage, const float *rows, int64_t count, int64_t n, bool test, bool classifies);
+/* Behind a step: fetches the sums, if it had a loss. */
+void cuda_reports_send(cuda_stage *cuda);
 /* Hands results to the log in their order: those that are there, or, if all, every one. */
 void cuda_reports_collect(cuda_stage *cuda, bool all);
 

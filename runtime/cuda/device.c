@@ -250,5 +250,6 @@ void pn_target_prepare(pn_stage *stage)
     cuda->minibatch = cuda_alloc(stage, sizeof *cuda->minibatch, "the number of the minibatch");
     cuda->picks = cuda_alloc(stage, batch * (int64_t)sizeof *cuda->picks, "the numbers of the samples");
     cuda_reports_open(cuda);
+    cuda_graphs_open(cuda);
     cuda_order_open(stage);
 }

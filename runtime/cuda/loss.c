@@ -21,7 +21,7 @@ void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float 
                                       float *probability)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &probability, &x, &label);
-    cuda_report(op->stage, op->name, op->loss.rows, op->loss.batch, minibatch, false, true);
+    cuda_report(op->stage, op->loss.rows, op->loss.batch, minibatch, false, true);
 }
 
 void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, float *gx)
@@ -33,7 +33,7 @@ void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const float *x, const i
 {
     float *none = NULL;
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &none, &x, &label);
-    cuda_report(op->stage, op->name, op->loss.rows, pn_test_count(op->stage, n), n, true, true);
+    cuda_report(op->stage, op->loss.rows, pn_test_count(op->stage, n), n, true, true);
 }
 
 pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def)
@@ -44,7 +44,7 @@ pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def)
 void pn_mse_forward(pn_op *op, int64_t minibatch, const float *x, const void *target)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &x, &target);
-    cuda_report(op->stage, op->name, op->loss.rows, op->loss.batch, minibatch, false, op->loss.labels);
+    cuda_report(op->stage, op->loss.rows, op->loss.batch, minibatch, false, op->loss.labels);
 }
 
 void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, float *gx)
@@ -56,5 +56,5 @@ void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, f
 void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &x, &target);
-    cuda_report(op->stage, op->name, op->loss.rows, pn_test_count(op->stage, n), n, true, op->loss.labels);
+    cuda_report(op->stage, op->loss.rows, pn_test_count(op->stage, n), n, true, op->loss.labels);
 }

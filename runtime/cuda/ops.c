@@ -143,8 +143,7 @@ bool pn_target_update(pn_stage *stage, const char *name, const double *value, co
 
 /* ---- inputs ---- */
 
-/* Which samples, once for all inputs of a step. */
-static void set_picks(cuda_stage *cuda, int64_t n, bool test)
+void cuda_picks_set(cuda_stage *cuda, int64_t n, bool test)
 {
     pn_stage *stage = cuda->stage;
     const int64_t batch = stage->run->program->batch;
@@ -171,7 +170,8 @@ bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
     const pn_input_def *def = &stage->run->program->input[input];
     cuda_pick *picks = cuda->picks;
     int batch = (int)stage->run->program->batch;
-    set_picks(cuda, n, test);
+    cuda_graphs_inputs(cuda);
+    cuda_picks_set(cuda, n, test);
     if (def->label) {
         void *labels = cuda->device->labels[test];
         CUDA_LAUNCH(stage, &cuda->gather_labels, blocks_of(batch), &to, &labels, &picks, &batch);

@@ -42,6 +42,7 @@ void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_hando
 {
     Slot *slot = (Slot *)channel->target + n % channel->area.slots;
     cudaStream_t stream = cuda_stage_of(stage)->stream;
+    cuda_graphs_handover(cuda_stage_of(stage), channel, what);
     switch (what) {
     case PN_AT_ROOM:
         CU(stage, channel->name, cudaStreamWaitEvent(stream, slot->freed, 0));
@@ -66,7 +67,9 @@ void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *sta
         uint64_t number = (uint64_t)n, *to = cuda->minibatch;
         CUDA_LAUNCH(stage, &cuda->set_minibatch, 1, &to, &number);
     }
-    step(stage, n);
+    cuda->loss.count = 0;
+    cuda_graphs_run(cuda, kind, step, n);
+    cuda_reports_send(cuda);
     cuda_reports_collect(cuda, false);
 }
 

@@ -8,8 +8,7 @@
 enum { SLOTS = 8 };
 typedef struct {
     cudaEvent_t there;
-    int64_t n, count;
-    bool test, classifies;
+    cuda_loss loss;
 } Report;
 struct cuda_reports {
     double *sums;   /* on the device: loss, right answers */
@@ -30,25 +29,28 @@ void cuda_reports_open(cuda_stage *cuda)
     cuda->reports = r;
 }
 
-void cuda_report(pn_stage *stage, const char *op, const float *rows, int64_t count, int64_t n, bool test,
-                 bool classifies)
+void cuda_report(pn_stage *stage, const float *rows, int64_t count, int64_t n, bool test, bool classifies)
 {
     cuda_stage *cuda = cuda_stage_of(stage);
-    struct cuda_reports *r = cuda->reports;
-    if (r->begun - r->handed == SLOTS)
-        pn_fail(stage, "internal error: %s: no slot for its result", op);
-    const int slot = (int)(r->begun % SLOTS);
-    double *sums = r->sums;
+    double *sums = cuda->reports->sums;
     int samples = (int)count;
     CUDA_LAUNCH(stage, &cuda->loss_sum, 1, &sums, &rows, &samples);
-    CU(stage, op, cudaMemcpyAsync(r->result + 2 * slot, sums, 2 * sizeof *sums, cudaMemcpyDeviceToHost, cuda->stream));
-    CU(stage, op, cudaEventRecord(r->report[slot].there, cuda->stream));
-    r->report[slot].n = n;
-    r->report[slot].count = count;
-    r->report[slot].test = test;
-    r->report[slot].classifies = classifies;
+    cuda->loss = (cuda_loss){n, count, test, classifies};
+}
+
+void cuda_reports_send(cuda_stage *cuda)
+{
+    struct cuda_reports *r = cuda->reports;
+    pn_stage *stage = cuda->stage;
+    if (cuda->loss.count == 0)
+        return;
+    Report *report = &r->report[r->begun % SLOTS];
+    double *to = r->result + 2 * (r->begun % SLOTS);
+    CU(stage, "the loss", cudaMemcpyAsync(to, r->sums, 2 * sizeof *to, cudaMemcpyDeviceToHost, cuda->stream));
+    CU(stage, "the loss", cudaEventRecord(report->there, cuda->stream));
+    report->loss = cuda->loss;
     r->begun++;
-    if (test && pn_test_count(stage, n + 1) <= 0)
+    if (cuda->loss.test && pn_test_count(stage, cuda->loss.n + 1) <= 0)
         cuda_reports_collect(cuda, true);
 }
 
@@ -70,11 +72,11 @@ void cuda_reports_collect(cuda_stage *cuda, bool all)
         if (!is_there(cuda->stage, report, all || r->begun - r->handed == SLOTS))
             return;
         const double loss = r->result[2 * slot];
-        const int64_t right = report->classifies ? (int64_t)r->result[2 * slot + 1] : -1;
+        const int64_t right = report->loss.classifies ? (int64_t)r->result[2 * slot + 1] : -1;
         r->handed++;
-        if (report->test)
-            pn_report_test(cuda->stage, report->n, loss, right, report->count);
+        if (report->loss.test)
+            pn_report_test(cuda->stage, report->loss.n, loss, right, report->loss.count);
         else
-            pn_report_loss(cuda->stage, report->n, loss / (double)report->count, right, report->count);
+            pn_report_loss(cuda->stage, report->loss.n, loss / (double)report->loss.count, right, report->loss.count);
     }
 }

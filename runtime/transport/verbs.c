@@ -9,6 +9,11 @@ static void check(pn_stage *stage, const pn_channel *channel, int end, int64_t n
                 channel->name, channel->from, channel->to);
 }
 
+static void *place(const pn_channel *channel, int64_t n)
+{
+    return (char *)channel->area.memory + n % channel->area.slots * channel->area.bytes;
+}
+
 /* One end of an arrow between stages. */
 static void trace_end(pn_stage *stage, pn_trace_kind kind, const pn_channel *channel, int64_t n)
 {
@@ -40,6 +45,8 @@ void pn_give_layout(pn_stage *stage, pn_register *to, const pn_tensor *tensor)
 void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->from, n);
+    if (stage->captures)
+        return place(channel, n);
     void *slot = stage->run->transport->room(stage, channel, n);
     pn_target_channel(stage, channel, n, PN_AT_ROOM);
     return slot;
@@ -48,6 +55,8 @@ void *pn_room(pn_stage *stage, pn_channel *channel, int64_t n)
 void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->from, n);
+    if (stage->captures)
+        return;
     if (stage->trace)
         trace_end(stage, PN_TRACE_GIVE, channel, n);
     pn_target_channel(stage, channel, n, PN_AT_GIVE);
@@ -59,6 +68,8 @@ void pn_give(pn_stage *stage, pn_channel *channel, int64_t n)
 void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->to, n);
+    if (stage->captures)
+        return place(channel, n);
     void *slot = stage->run->transport->take(stage, channel, n);
     pn_target_channel(stage, channel, n, PN_AT_TAKE);
     if (stage->trace)
@@ -69,6 +80,8 @@ void *pn_take(pn_stage *stage, pn_channel *channel, int64_t n)
 void pn_done(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check(stage, channel, channel->to, n);
+    if (stage->captures)
+        return;
     pn_target_channel(stage, channel, n, PN_AT_DONE);
     stage->run->transport->done(stage, channel, n);
 }

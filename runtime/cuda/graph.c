@@ -1,0 +1,178 @@
+/* graph.c: steps of training as CUDA graphs: one launch instead of one for each kernel.
+ *
+ * A step is straight-line code; what differs between its minibatches are the slots of rings and registers and the version
+ * of the weights. For each combination of these it is captured once and launched from then on. Its first run, uncaptured,
+ * tells which slots change hands and whether it reads inputs; after that a step is: take what it takes, launch, give what
+ * it gives. (That a whole step may wait for all its slots first is what the transport `serial` does, too.) What must be
+ * told anew each time, the minibatch and its samples, is launched in front of the graph; the loss is fetched behind it.
+ * Test passes, whose last batch may be ragged, are not captured. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+
+enum { KINDS = 2, MOST_GRAPHS = 96 }; /* of a stage; with more combinations the others are launched kernel by kernel */
+
+typedef struct {
+    pn_channel *channel;
+    pn_handover what;
+} Handover;
+/* What a kind of step does around its kernels. */
+typedef struct {
+    Handover *handover;
+    int handovers;
+    bool known, inputs;
+    cuda_loss loss; /* count 0: none */
+} Frame;
+typedef struct {
+    pn_run_kind kind;
+    int64_t place; /* minibatch % period */
+    const float *w;
+    cudaGraphExec_t exec;
+} Graph;
+struct cuda_graphs {
+    bool wanted;
+    int64_t period;                /* after so many minibatches all slots are the same again */
+    Frame frame[KINDS], *learning; /* learning: of the step that runs for the first time; NULL: none */
+    Graph graph[MOST_GRAPHS];
+    int count;
+};
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y != 0) {
+        const int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+static void add_slots(struct cuda_graphs *graphs, pn_channel *const *channel, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (channel[i]->area.slots > 0)
+            graphs->period = common_multiple(graphs->period, channel[i]->area.slots);
+}
+
+void cuda_graphs_open(cuda_stage *cuda)
+{
+    const pn_stage_def *def = cuda->stage->def;
+    struct cuda_graphs *graphs = pn_alloc(sizeof *graphs);
+    const char *eager = getenv("PN_CUDA_EAGER");
+    graphs->wanted = !eager || strcmp(eager, "1") != 0;
+    graphs->period = def->ring;
+    add_slots(graphs, def->takes, def->ntakes);
+    add_slots(graphs, def->gives, def->ngives);
+    add_slots(graphs, def->takes_gradient, def->ntakes_gradient);
+    add_slots(graphs, def->gives_gradient, def->ngives_gradient);
+    /* Each channel of a step is entered and left once. */
+    const int channels = def->ntakes + def->ngives + def->ntakes_gradient + def->ngives_gradient;
+    for (int k = 0; k < KINDS; k++)
+        graphs->frame[k].handover = pn_alloc((int64_t)sizeof(Handover) * (2 * channels + 1));
+    cuda->graphs = graphs;
+}
+
+void cuda_graphs_handover(cuda_stage *cuda, pn_channel *channel, pn_handover what)
+{
+    Frame *frame = cuda->graphs->learning;
+    if (frame)
+        frame->handover[frame->handovers++] = (Handover){channel, what};
+}
+
+void cuda_graphs_inputs(cuda_stage *cuda)
+{
+    if (cuda->graphs->learning)
+        cuda->graphs->learning->inputs = true;
+}
+
+static void learn(cuda_stage *cuda, Frame *frame, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    cuda->graphs->learning = frame;
+    step(cuda->stage, n);
+    cuda->graphs->learning = NULL;
+    frame->loss = cuda->loss;
+    frame->known = true;
+}
+
+static Graph *find(struct cuda_graphs *graphs, pn_run_kind kind, int64_t place, const float *w)
+{
+    for (int i = 0; i < graphs->count; i++)
+        if (graphs->graph[i].kind == kind && graphs->graph[i].place == place && graphs->graph[i].w == w)
+            return &graphs->graph[i];
+    if (graphs->count == MOST_GRAPHS)
+        return NULL;
+    Graph *graph = &graphs->graph[graphs->count++];
+    *graph = (Graph){.kind = kind, .place = place, .w = w};
+    return graph;
+}
+
+/* Slots and inputs are taken already: the verbs of channels only say where they are (rt.h: captures). */
+static void capture(cuda_stage *cuda, Graph *graph, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    pn_stage *stage = cuda->stage;
+    cudaGraph_t recorded;
+    CU(stage, "graph", cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
+    stage->captures = true;
+    step(stage, n);
+    stage->captures = false;
+    CU(stage, "graph", cudaStreamEndCapture(cuda->stream, &recorded));
+    CU(stage, "graph", cudaGraphInstantiate(&graph->exec, recorded, 0));
+    CU(stage, "graph", cudaGraphDestroy(recorded));
+}
+
+static void hand_over(pn_stage *stage, const Frame *frame, int64_t n, bool before)
+{
+    for (int i = 0; i < frame->handovers; i++) {
+        pn_channel *channel = frame->handover[i].channel;
+        switch (frame->handover[i].what) {
+        case PN_AT_ROOM:
+            if (before)
+                (void)pn_room(stage, channel, n);
+            break;
+        case PN_AT_TAKE:
+            if (before)
+                (void)pn_take(stage, channel, n);
+            break;
+        case PN_AT_GIVE:
+            if (!before)
+                pn_give(stage, channel, n);
+            break;
+        case PN_AT_DONE:
+            if (!before)
+                pn_done(stage, channel, n);
+            break;
+        }
+    }
+}
+
+void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    struct cuda_graphs *graphs = cuda->graphs;
+    pn_stage *stage = cuda->stage;
+    if (!graphs->wanted || kind == PN_RUN_TEST) {
+        step(stage, n);
+        return;
+    }
+    Frame *frame = &graphs->frame[kind];
+    if (!frame->known) {
+        learn(cuda, frame, step, n);
+        return;
+    }
+    const float *w = kind == PN_RUN_FORWARD ? pn_forward_weights(stage, n) : pn_backward_weights(stage, n);
+    Graph *graph = find(graphs, kind, n % graphs->period, w);
+    if (!graph) {
+        step(stage, n);
+        return;
+    }
+    hand_over(stage, frame, n, true);
+    if (frame->inputs)
+        cuda_picks_set(cuda, n, false);
+    if (!graph->exec)
+        capture(cuda, graph, step, n);
+    CU(stage, "graph", cudaGraphLaunch(graph->exec, cuda->stream));
+    cuda->loss = frame->loss;
+    cuda->loss.n = n;
+    hand_over(stage, frame, n, false);
+}
