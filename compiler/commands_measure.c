@@ -14,6 +14,7 @@ int command_profile(Session *s)
     const Options *o = &s->options;
     const int steps = o->steps ? o->steps : USUAL_STEPS;
     Text unused = text_new(s->arena), out = text_new(s->arena);
+    s->single = true;
     const Plan *plan = compile(s, &unused);
     if (session_errors(s) || !plan)
         return 1;

@@ -56,9 +56,12 @@ bool elaborate(Session *s, Text *out)
     if (diag_errors(d))
         return false;
     const Name network = o->network ? name_of(a, o->network) : NULL;
-    s->written = lower(a, d, &s->sources, s->ast, network, s->overrides, o->ndefines, &s->settings);
-    if (!s->written)
+    Graph *written = lower(a, d, &s->sources, s->ast, network, s->overrides, o->ndefines, &s->settings);
+    s->written = written;
+    if (!written)
         return false;
+    if (s->single)
+        written->nreplicas = 0;
     graph_check(s->written);
     s->model = cost_model(s, &s->settings, target);
     return target_check(target, d, &s->settings.pipeline) && s->model != NULL;

@@ -14,7 +14,10 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
         wishes = (AutoRegisters){.max_stale = settings->pipeline.max_stale, .memory = settings->pipeline.memory};
     if (!wishes.stages && !enough_workers(diags, model->hardware, most, wishes.count_span))
         return NULL;
-    Placing *placing = placing_new(arena, diags, written, settings, model, &wishes);
+    Graph *single = arena_alloc(arena, sizeof *single); /* placement knows of no replicas */
+    *single = *written;
+    single->nreplicas = 0;
+    Placing *placing = placing_new(arena, diags, single, settings, model, &wishes);
     if (!placing)
         return NULL;
     Front *front = arena_alloc(arena, sizeof *front);
@@ -25,7 +28,7 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
         FrontRow *row = &front->row[n - 1];
         row->placed = placing_solve(placing, n);
         if (row->placed.ncuts >= 0)
-            row->outcome = outcome(written, row->placed.cut, n - 1, settings, model);
+            row->outcome = outcome(single, row->placed.cut, n - 1, settings, model);
         if (row->outcome.legal &&
             (!front->best || row->outcome.step < front->row[front->best - 1].outcome.step * (1 - 1e-6)))
             front->best = n;

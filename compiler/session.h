@@ -17,6 +17,7 @@ typedef struct {
     const Ast *ast;
     Override *overrides;
     const Graph *written; /* with its registers */
+    bool single;          /* replicas are left out: times of nodes are of a whole minibatch */
     Settings settings;
     const CostModel *model;
     const Balance *balance;

@@ -157,4 +157,12 @@ PY
 )
 is "$tracks" "stage 0, replica 0; stage 0, replica 1; stage 1, replica 0; stage 1, replica 1; stage 1, replica 2 5" \
     "a trace has a track for each replica, with sums of gradients"
+
+# A profile is of nodes, whatever their replicas; placement is of stages without.
+"$PNETC" profile "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --steps 3 -o "$WORK/profile" >"$WORK/profile.log" 2>&1
+ok $? "profile leaves the replicas out"
+like "$("$PNETC" check "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --profile "$WORK/profile" 2>&1)" 'profiled 8 of 8 nodes' \
+    "check takes it for stages with replicas"
+is "$("$PNETC" place "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --workers 2)" \
+    "$("$PNETC" place "$lenet" "${small[@]}" --workers 2)" "place knows of no replicas"
 done_testing
