@@ -21,6 +21,7 @@ build() {
 train() { # OUT ARGUMENTS...: weights in $WORK/OUT
     local out=$1
     shift
+    rm -f "$WORK/$out"
     "$program" --quiet --save "$WORK/$out" "$@" >"$WORK/$out.log" 2>&1 || note "$out: $(tail -5 "$WORK/$out.log")"
 }
 same() { cmp -s "$WORK/$1" "$WORK/$2"; }
@@ -94,7 +95,7 @@ replicas 'branches' "$nets/branches.pnet" '(2, 1, 5, 2, 1)' 30 1e-4
 replicas 'branches ref, all' "$nets/branches.pnet" '(2, 4, 2, 5, 2)' 10 1e-4 --target=ref
 replicas 'autoencoder' "$nets/autoencoder.pnet" '(5, 1, 5)' 30 1e-4 --set pipeline.schedule=pipedream
 replicas 'residual' "$nets/residual.pnet" '(2, 2, 1, 4)' 20 ''
-replicas 'residual ref' "$nets/residual.pnet" '(4, 1, 2, 1)' 9 '' --set train.batch=4 --set 'train.data=digits(train = 40, test = 20)' --target=ref
+replicas 'residual ref' "$nets/residual.pnet" '(4, 1, 2, 1)' 9 '' --set train.batch=4 --set train.lr=0.001 --set 'train.data=digits(train = 40, test = 20)' --target=ref
 
 # Sums of small integers are exact in any order: pixels, weights and errors are integers, the batch is a power of two.
 cat >"$WORK/exact.pnet" <<'PNET'

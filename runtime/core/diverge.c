@@ -81,12 +81,12 @@ void diverge_keep(pn_stage *stage)
 
 /* ---- what to say ---- */
 
-static int most_stale(const pn_stage *stage)
+static const pn_stage *most_stale(const pn_stage *stage)
 {
-    int most = 0;
+    const pn_stage *all = stage->run->stage, *most = all;
     for (int s = 1; s < stage->run->program->nstages; s++)
-        if (stage->phase->staleness[s] > stage->phase->staleness[most])
-            most = s;
+        if (stage->phase->staleness[all[s].index] > stage->phase->staleness[most->index])
+            most = &all[s];
     return most;
 }
 
@@ -106,9 +106,9 @@ static void stop(pn_stage *stage, const char *what, int64_t n, double loss)
 {
     pn_run *run = stage->run;
     pn_diverge *diverge = run->diverge;
-    int worst = most_stale(stage);
-    int delay = stage->phase->staleness[worst];
-    bool cured = run->stage[worst].def->cure && run->stage[worst].def->cure[stage->phase - run->program->phase].active;
+    const pn_stage *worst = most_stale(stage);
+    int delay = stage->phase->staleness[worst->index];
+    bool cured = worst->def->cure && worst->def->cure[stage->phase - run->program->phase].active;
     char stability[128], last[64] = "";
     if (diverge->last >= 0)
         snprintf(last, sizeof last, " after %.4g", diverge->last);
@@ -121,7 +121,7 @@ static void stop(pn_stage *stage, const char *what, int64_t n, double loss)
         fail_record(run,
                     "training diverged: the loss of %s %lld is %.4g%s. Stage %d is the most stale, by %d updates%s; "
                     "%sless delay (schedule = stale_1f1b, fewer stages), a smaller learning rate or a warm-up helps",
-                    what, (long long)n, loss, last, worst, delay,
+                    what, (long long)n, loss, last, worst->index, delay,
                     stability_text(run, delay, stability, sizeof stability), cured ? "" : "cure = auto, ");
     diverge->happened = true;
     fail_unwind(stage);
