@@ -288,6 +288,62 @@ static void memory_is_bounded_from_below(void **state)
     }
 }
 
+/* The plan's own bytes of every pair of cuts: the smallest largest stage is the one that minimize = memory finds, and
+ * under a cap and a balance the solver finds the least load of all placements that keep both. */
+static void limits_equal_brute_force_by_the_plan(void **state)
+{
+    (void)state;
+    int tried = 0, none = 0;
+    for (uint64_t seed = 1; seed <= 14; seed++) {
+        Arena *arena = arena_new();
+        Lowered *l = lowered(random_net(arena, seed, 8, 3));
+        const CostModel model = model_of(l, 0);
+        AutoRegisters wishes = {.max_stale = -1, .least_memory = true};
+        Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, &wishes);
+        if (p->n < 3 || p->n > MOST_N)
+            continue;
+        int64_t least = INT64_MAX, bytes[MOST_N][MOST_N];
+        double ratio[MOST_N][MOST_N];
+        for (int a = 1; a < p->n; a++)
+            for (int b = a + 1; b < p->n; b++) {
+                const Cut cut[2] = {{p->low[a], {0, 0}}, {p->low[b], {0, 0}}};
+                const Outcome o = outcome(l->graph, cut, 2, &l->settings, &model);
+                assert_true(o.legal);
+                bytes[a][b] = o.most_bytes;
+                ratio[a][b] = o.balance;
+                least = o.most_bytes < least ? o.most_bytes : least;
+            }
+        const Placement smallest = placing_solve(p, 3);
+        assert_int_equal(smallest.ncuts, 2);
+        assert_int_equal(outcome(l->graph, smallest.cut, 2, &l->settings, &model).most_bytes, least);
+        for (int k = 0; k < 4; k++) {
+            AutoRegisters limits = {
+                .max_stale = -1, .memory = least + least * k / 8, .balance = k == 3 ? 0 : 1.2 + 0.4 * k};
+            Placing *q = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, &limits);
+            const Placement found = placing_solve(q, 3);
+            const int64_t *work = q->work[0];
+            int64_t best = INT64_MAX;
+            for (int a = 1; a < q->n; a++)
+                for (int b = a + 1; b < q->n; b++) {
+                    const int64_t part[3] = {work[a], work[b] - work[a], work[q->n] - work[b]};
+                    const int64_t most = part[0] > part[1] ? part[0] : part[1];
+                    const int64_t load = part[2] > most ? part[2] : most;
+                    if (bytes[a][b] <= limits.memory && (limits.balance == 0 || ratio[a][b] <= limits.balance))
+                        best = load < best ? load : best;
+                }
+            tried++;
+            none += best == INT64_MAX;
+            assert_int_equal(found.ncuts, best == INT64_MAX ? -1 : 2);
+            if (best < INT64_MAX)
+                assert_true(llabs(best - (int64_t)(found.load * q->scale + 0.5)) <= 1);
+        }
+        arena_free(l->arena);
+        arena_free(arena);
+    }
+    print_message("# %d problems, %d without a solution\n", tried, none);
+    assert_true(tried > 20 && none > 3);
+}
+
 /* What --write makes of a random network, with registers before or without, is canonical and has the registers. */
 static void registers_are_written_back(void **state)
 {
@@ -375,7 +431,7 @@ int main(void)
         cmocka_unit_test(random_numbers_equal_brute_force), cmocka_unit_test(networks_equal_brute_force),
         cmocka_unit_test(loads_are_those_of_the_stages),    cmocka_unit_test(candidates_split_no_fused_node),
         cmocka_unit_test(memory_is_bounded_from_below),     cmocka_unit_test(registers_are_written_back),
-        cmocka_unit_test(a_long_chain_is_placed_in_time),
+        cmocka_unit_test(a_long_chain_is_placed_in_time),   cmocka_unit_test(limits_equal_brute_force_by_the_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
