@@ -10,8 +10,20 @@
 #include "build.h"
 #include "emit.h"
 
+/* On a device the host only begins an operation, and this machine may have none. */
+static bool runs_here(Diags *diags, const Plan *plan)
+{
+    if (!plan->target->device)
+        return true;
+    diag_error(diags, P0713, (Span){0}, "programs for target %s cannot be measured", plan->target->name);
+    diag_hint(diags, "measure target cpu; the profiler of the device's maker measures this one");
+    return false;
+}
+
 char *measure_build(Arena *arena, Diags *diags, const char *self, const Plan *plan)
 {
+    if (!runs_here(diags, plan))
+        return NULL;
     const Files files = emit(arena, diags, plan);
     char *folder = diag_errors(diags) ? NULL : temporary_folder(arena, diags);
     if (!folder)
@@ -27,6 +39,8 @@ char *measure_build(Arena *arena, Diags *diags, const char *self, const Plan *pl
 
 void measure_layouts(Arena *arena, Diags *diags, const char *self, const Plan *plan, Text *out)
 {
+    if (!runs_here(diags, plan))
+        return;
     const Files files = emit(arena, diags, plan);
     char *folder = diag_errors(diags) ? NULL : temporary_folder(arena, diags);
     if (!folder)

@@ -82,6 +82,12 @@ like "$(cat "$WORK/out")" 'no kernel for what corrects the staleness of stage 0 
 "$PNETC" build "$ROOT/examples/vgg16.pnet" -o "$WORK/refused" --target=cuda --emit-only --set train.batch=65536 \
     >"$WORK/out" 2>&1
 like "$(cat "$WORK/out")" 'elements a minibatch: target .cuda. counts up to 2\^31 \[P0609\]' "too large for 32 bits: says so"
+for command in "profile $ROOT/examples/lenet5.pnet" calibrate "plan --layouts $ROOT/examples/lenet5.pnet"; do
+    # shellcheck disable=SC2086 # words
+    "$PNETC" $command --target=cuda >"$WORK/out" 2>&1
+    is $? 1 "${command%% *}: refused"
+    like "$(cat "$WORK/out")" 'target cuda cannot be measured' "${command%% *}: says so"
+done
 printf 'extern "C" __global__ void f(float *x) { x[0] = y; }\n' >"$WORK/wrong.cu"
 "$PNETC" kernels "$WORK/wrong.cu" >"$WORK/out" 2>&1
 is $? 1 "kernels that do not compile: exit 1"
