@@ -19,7 +19,8 @@ static double duration(const Simulation *s, int stage, StepKind kind)
     const Cost *cost = &s->sched->pipe->stage[stage].cost;
     if (s->time == TIME_UNIT)
         return 1;
-    return (kind == STEP_FORWARD ? cost->forward : cost->backward_data + cost->backward_weights) / s->unit;
+    const double again = s->sched->recompute[stage] ? cost->forward : 0;
+    return (kind == STEP_FORWARD ? cost->forward : again + cost->backward_data + cost->backward_weights) / s->unit;
 }
 
 /* Raises *begin to `end`; false when that is not known yet. */

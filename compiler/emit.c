@@ -55,6 +55,11 @@ static void check_training(Emit *e)
                    "target '%s' has no kernel that sums the gradients of microbatches", target);
         diag_hint(e->diags, "leave microbatches out, or take target cpu");
     }
+    if (e->sched->settings->pipeline.recompute) {
+        diag_error(e->diags, P0611, e->sched->phase[0].choice->span, "target '%s' cannot compute forwards again",
+                   target);
+        diag_hint(e->diags, "leave recompute and replay out, or take target cpu");
+    }
     for (int i = 0; i < e->sched->nphases; i++)
         for (int s = 0; s < e->pipe->nstages; s++) {
             if (!e->sched->phase[i].cure[s].active)

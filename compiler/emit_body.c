@@ -66,7 +66,7 @@ static void print_function(Emit *e, const char *name, const char *number, const 
                    "the slot of this minibatch"};
     if (weights && emit_mentions(e, "w"))
         *vec_push(e->arena, &all) = (Line){arena_printf(e->arena, "const float *w = %s;", weights), NULL};
-    for (int i = 0; e->part == PART_BACKWARD && i < e->touched.count; i++) {
+    for (int i = 0; (e->part == PART_BACKWARD || e->part == PART_AGAIN) && i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->place.kind != PLACE_REGISTER_IN && value->place.kind != PLACE_REGISTER_OUT)
             continue;
@@ -243,6 +243,19 @@ static void print_forward(Emit *e, Part part, Text *out)
         print_function(e, "forward", "n", "pn_forward_weights(stage, n)", out);
 }
 
+/* The values that the backward reads, from what the stage has taken. The loss is not told twice. */
+static void print_again(Emit *e, Text *out)
+{
+    const Stage *stage = &e->pipe->stage[e->stage];
+    if (!e->sched->recompute[e->stage])
+        return;
+    begin(e, PART_AGAIN);
+    for (NodeId id = stage->first; id < stage->last; id++)
+        if (e->plan->again[id])
+            e->graph->node[id].op->emit[e->plan->target->id]->forward(e, &e->graph->node[id]);
+    print_function(e, "recompute", "n", "pn_backward_weights(stage, n)", out);
+}
+
 /* ---- backward ---- */
 
 /* The gradient register of a value that came in: a slot to sum in. */
@@ -331,6 +344,7 @@ void emit_functions(Emit *e, Text *out)
     Text functions = text_new(e->arena);
     print_init(e, &functions);
     print_forward(e, PART_FORWARD, &functions);
+    print_again(e, &functions);
     print_backward(e, &functions);
     print_forward(e, PART_TEST, &functions);
     text_append(out, e->functions.data, e->functions.length); /* of ops: known only now */

@@ -98,6 +98,8 @@ static void memory_rows(Emit *e, Text *out)
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->saved)
             add_size(e, &sizes, value->name, value->saved->slots);
+        if (value->again)
+            add_size(e, &sizes, value->again_name, 1);
         if (value->aux)
             add_size(e, &sizes, value->aux_name, value->aux->slots);
     }
@@ -205,7 +207,8 @@ void emit_descriptor(Emit *e, Text *out)
     text_printf(out, "\nconst pn_stage_def %s = {\n    .what = %s,\n", symbol, quoted(e->arena, what.data));
     if (e->replicas > 1)
         text_printf(out, "    .replica = REPLICA, .replicas = %d,\n", e->replicas);
-    text_printf(out, "    .init = init, .forward = forward, .backward = backward, .test = test,\n");
+    text_printf(out, "    .init = init, .forward = forward,%s .backward = backward, .test = test,\n",
+                e->sched->recompute[e->stage] ? " .recompute = recompute," : "");
     if (e->device)
         text_printf(out, "    .place = place,\n");
     if (params && e->device)

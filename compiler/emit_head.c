@@ -53,6 +53,8 @@ static void schedule_rows(Emit *e, Text *out)
                         choice->rule->backward_reads_own ? ", with the weights that forward read" : "");
         else
             text_printf(&text, "no staleness");
+        if (e->sched->recompute[e->stage] && i + 1 == e->sched->nphases)
+            text_printf(&text, "; keeps what it takes, and computes the rest again");
         row(out, i ? "" : "schedule", text.data);
         if (phase->cure[e->stage].active)
             row(out, "cure", cure_text(e->arena, &phase->cure[e->stage]));

@@ -54,6 +54,8 @@ const char *value_ref(Emit *e, NodeId id)
 {
     const StageValue *value = value_of(e, id);
     const Place place = e->part == PART_TEST ? value->test_place : value->place;
+    if (value->again && (e->part == PART_AGAIN || e->part == PART_BACKWARD))
+        return slot(e, value->again_name, 1);
     if (place.kind == PLACE_REGISTER_IN || place.kind == PLACE_REGISTER_OUT)
         return value->name;
     if (place.kind == PLACE_BUFFER && e->part == PART_TEST && value->test)

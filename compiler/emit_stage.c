@@ -68,6 +68,10 @@ static void saved_arrays(Emit *e, Text *out)
                 (Line){code, arena_printf(e->arena, "%s%s%s", slots_text(e, value->saved), values_text(e, value->id),
                                           backward_readers(e, value->id))};
         }
+        if (value->again)
+            *vec_push(e->arena, &lines) =
+                (Line){ring_declared(e, "float", value->again_name, 1, value->again->bytes / (Int)sizeof(float)),
+                       arena_printf(e->arena, "%s, for the backward of this stage", values_text(e, value->id))};
         if (value->aux) {
             const OpDef *op = e->graph->node[value->id].op;
             const bool bytes = !op->aux_type || !strcmp(op->aux_type, "uint8_t");
@@ -312,6 +316,8 @@ static void tensor_row(Emit *e, Text *out, const StageValue *value)
         if (area)
             *vec_push(e->arena, &words) = arena_printf(e->arena, ".%s = %s", fields[i].field, area);
     }
+    if (value->again)
+        *vec_push(e->arena, &words) = arena_printf(e->arena, ".again = %s", ring_area(e, value->again_name, 1, false));
     text_printf(out, ",\n        ");
     text_wrapped(out, words.at, words.count, ", ", "        ", 8);
     text_printf(out, "},\n");

@@ -9,7 +9,7 @@
 static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "REPLICA", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
-    "gradient_sum",
+    "gradient_sum", "recompute",
 };
 /* clang-format on */
 
@@ -82,6 +82,9 @@ static void touch_buffers(Emit *e)
         case BUFFER_SAVED:
             field = &value->saved;
             break;
+        case BUFFER_AGAIN:
+            field = &value->again;
+            break;
         case BUFFER_AUX:
             field = &value->aux;
             break;
@@ -127,6 +130,8 @@ static void name_values(Emit *e)
             value->gradient_name = names_take(e->names, arena_printf(e->arena, "g_%s", value->name));
         if (value->partial)
             value->partial_name = names_take(e->names, arena_printf(e->arena, "part_%s", value->name));
+        if (value->again)
+            value->again_name = names_take(e->names, arena_printf(e->arena, "%s_again", value->name));
         if (value->test)
             value->test_name = names_take(e->names, arena_printf(e->arena, "test_%s", value->name));
         if (value->aux)

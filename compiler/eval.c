@@ -83,8 +83,13 @@ static EvalContext context_of(Eval *eval, NodeId id, Arrays *arrays)
 
 void eval_forward(Eval *eval, bool training, uint64_t seed, int64_t minibatch)
 {
+    eval_forward_nodes(eval, 0, eval->graph->nnodes, training, seed, minibatch);
+}
+
+void eval_forward_nodes(Eval *eval, NodeId first, NodeId last, bool training, uint64_t seed, int64_t minibatch)
+{
     const Graph *graph = eval->graph;
-    for (NodeId i = 0; i < graph->nnodes; i++) {
+    for (NodeId i = first; i < last; i++) {
         const Node *node = &graph->node[i];
         if (node->op == NULL)
             continue;
@@ -109,13 +114,23 @@ static void clear(Eval *eval)
         memset(eval->param_gradient[i], 0, sizeof(float) * (size_t)param_elements(&graph->param[i]));
 }
 
-/* A fused relu masks the node's own gradient in place, as generated code does. */
 void eval_backward(Eval *eval, uint64_t seed, int64_t minibatch)
 {
-    const Graph *graph = eval->graph;
+    eval_backward_begin(eval);
+    eval_backward_nodes(eval, 0, eval->graph->nnodes, seed, minibatch);
+}
+
+void eval_backward_begin(Eval *eval)
+{
     clear(eval);
-    eval->gradient[graph->loss][0] = 1.0f;
-    for (NodeId i = graph->loss; i >= 0; i--) {
+    eval->gradient[eval->graph->loss][0] = 1.0f;
+}
+
+/* A fused relu masks the node's own gradient in place, as generated code does. */
+void eval_backward_nodes(Eval *eval, NodeId first, NodeId last, uint64_t seed, int64_t minibatch)
+{
+    const Graph *graph = eval->graph;
+    for (NodeId i = (last <= graph->loss ? last - 1 : graph->loss); i >= first; i--) {
         const Node *node = &graph->node[i];
         if (node->op == NULL)
             continue;

@@ -137,5 +137,9 @@ typedef struct {
 Eval *eval_new(Arena *arena, const Graph *graph);
 void eval_forward(Eval *eval, bool training, uint64_t seed, int64_t minibatch);
 void eval_backward(Eval *eval, uint64_t seed, int64_t minibatch); /* zeroes, then fills all gradients */
+/* Nodes [first, last) alone. A backward begins once, then goes over all nodes, the last first. */
+void eval_forward_nodes(Eval *eval, NodeId first, NodeId last, bool training, uint64_t seed, int64_t minibatch);
+void eval_backward_begin(Eval *eval);
+void eval_backward_nodes(Eval *eval, NodeId first, NodeId last, uint64_t seed, int64_t minibatch);
 
 #endif

@@ -32,7 +32,8 @@ typedef struct RuleDef {
     const char *name, *doc, *source;
     bool backward_reads_own; /* backward reads the version its forward read; else the current one */
     Reads forward_reads;
-    int most_stale;                 /* refused where a backward is more updates behind its forward; 0: never */
+    bool recomputes; /* only what a stage takes is kept: each backward makes its forward's values again */
+    int most_stale;  /* refused where a backward is more updates behind its forward; 0: never */
     int (*versions)(int staleness); /* copies of the stage's weights */
     /* Updates by which the weights are predicted, from the delay of the stage and of the first one; NULL: none. */
     int (*forward_ahead)(int delay, int first_delay), (*backward_ahead)(int delay, int first_delay);

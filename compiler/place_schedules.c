@@ -20,6 +20,7 @@ static Settings with_preset(const Settings *settings, const PresetDef *preset)
         ICE("preset %s names an unknown order or rule", preset->name);
     made.pipeline.phase[0] = phase;
     made.pipeline.nphases = 1;
+    made.pipeline.recompute = phase.rule->recomputes;
     return made;
 }
 

@@ -112,6 +112,32 @@ static void survey(Planner *p, int s, Values *values)
     }
 }
 
+/* What is done again: nodes whose output or aux a backward reads, and those that they read. */
+static void choose_again(Planner *p, int s)
+{
+    const Stage *stage = &p->pipe->stage[s];
+    bool *again = p->plan->again;
+    for (NodeId i = stage->last - 1; p->plan->sched->recompute[s] && i >= stage->first; i--) {
+        const Node *node = &p->graph->node[i];
+        if (!node->op)
+            continue;
+        again[i] |= p->use[i].backward_reads || (p->backward->needs[i] & NEEDS_AUX) != 0;
+        for (int k = 0; again[i] && k < node->nin; k++)
+            again[node->in[k]] |= node->in[k] >= stage->first && p->graph->node[node->in[k]].op;
+    }
+}
+
+/* A network input that a node reads again. */
+static bool read_again(const Planner *p, int s, NodeId input)
+{
+    const Stage *stage = &p->pipe->stage[s];
+    for (NodeId i = stage->first; i < stage->last; i++)
+        for (int k = 0; p->plan->again[i] && k < p->graph->node[i].nin; k++)
+            if (p->graph->node[i].in[k] == input)
+                return true;
+    return false;
+}
+
 /* Where the value stands in the stage at hand without a buffer. */
 static const Edge *edge_in(const Pipe *pipe, int stage, NodeId value)
 {
@@ -131,7 +157,7 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
     const Use *use = &p->use[v];
     const Node *node = &p->graph->node[v];
     const int n = stage->last - stage->first, ring = p->plan->sched->ring[s];
-    const bool input = !node->op, loss = v == p->graph->loss;
+    const bool input = !node->op, loss = v == p->graph->loss, recomputes = p->plan->sched->recompute[s];
     const Edge *in = edge_in(p->pipe, s, v), *out = pipe_edge(p->pipe, v, s);
     const int64_t bytes = loss ? 0 : value_slot(p, &p->slice, v);
     const int made = input ? 0 : v - stage->first; /* inputs of a test pass are read before its first step */
@@ -139,15 +165,22 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
 
     if (!loss && !in && !out) {
         if (input || use->backward_reads)
-            add_buffer(p, list, BUFFER_SAVED, v, bytes, use->backward_reads ? ring : 1, 0, 0);
+            add_buffer(p, list, BUFFER_SAVED, v, bytes,
+                       input        ? (use->backward_reads || read_again(p, s, v) ? ring : 1)
+                       : recomputes ? 1
+                                    : ring,
+                       0, 0);
         else
             add_buffer(p, list, BUFFER_VALUE, v, bytes, 1, made, last_read);
         add_buffer(p, list, BUFFER_TEST, v, bytes, 1, made, last_read);
     }
+    if (!loss && !in && out && p->plan->again[v])
+        add_buffer(p, list, BUFFER_AGAIN, v, bytes, 1, 0, 0);
     if (!input && !in && node->op->aux) {
         const int64_t aux = p->plan->target->aux_bytes(&p->slice, v);
         if (aux > 0)
-            add_buffer(p, list, BUFFER_AUX, v, slot_bytes(p, aux), p->backward->needs[v] & NEEDS_AUX ? ring : 1, 0, 0);
+            add_buffer(p, list, BUFFER_AUX, v, slot_bytes(p, aux),
+                       p->backward->needs[v] & NEEDS_AUX && !recomputes ? ring : 1, 0, 0);
     }
     if (!in && !(out && out->gradient) && use->gradient != NEVER)
         add_buffer(p, list, BUFFER_GRADIENT, v, bytes, 1, use->gradient, 2 * n - 1 - made);
@@ -165,7 +198,7 @@ static int buffer_order(const void *x, const void *y)
 
 static bool is_transient(const Buffer *buffer)
 {
-    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AUX;
+    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX;
 }
 
 /* Offsets of the transients of one timeline; returns its size. */
@@ -189,6 +222,7 @@ static void plan_buffers(Planner *p, int s)
     Values values = {0};
     Buffers list = {0};
     survey(p, s, &values);
+    choose_again(p, s);
     for (int i = 0; i < values.count; i++) {
         value_buffers(p, s, values.at[i], &list);
         p->listed[values.at[i]] = false;
@@ -298,6 +332,7 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     plan->stage = arena_alloc(arena, sizeof *plan->stage * (size_t)pipe->nstages);
     plan->reg = arena_alloc(arena, sizeof *plan->reg * (size_t)(pipe->nedges + 1));
     plan->param = arena_alloc(arena, sizeof *plan->param * (size_t)(graph->nparams + 1));
+    plan->again = arena_alloc(arena, sizeof *plan->again * nodes);
     Planner p = {
         .arena = arena,
         .plan = plan,

@@ -2,6 +2,7 @@
  *
  * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients
  * (values only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness.
+ * A stage that recomputes keeps what it takes in such rings; what its backward reads besides has one slot.
  * Weights, gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that
  * crosses a cut lives in its register. Offsets are multiples of 64 bytes. The library's scratch is measured at start
  * and not part of the plan. */
@@ -13,6 +14,7 @@
 
 typedef enum {
     BUFFER_SAVED,    /* a value some backward of this stage reads, or a network input it reads: `slots` slots */
+    BUFFER_AGAIN,    /* a value of a register behind the stage, made once more for the backward: one slot */
     BUFFER_AUX,      /* argmax, mask, probabilities: `slots` slots */
     BUFFER_VALUE,    /* a value only the forward reads: transient */
     BUFFER_GRADIENT, /* gradient of a value produced in this stage: transient */
@@ -63,6 +65,7 @@ typedef struct {
     StagePlan *stage;
     RegisterPlan *reg;     /* per edge of the pipe */
     ParamPlan *param;      /* per Graph.param */
+    bool *again;           /* per node: in a stage that recomputes, its forward is done again before a backward */
     int64_t static_bytes;  /* all stages */
     int64_t traffic_bytes; /* over all registers per minibatch, forward and gradient, as stored (slot bytes) */
 } Plan;

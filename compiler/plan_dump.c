@@ -6,11 +6,11 @@
 
 typedef long long Int;
 
-static const char *const kind_names[BUFFER_KINDS] = {"saved", "aux", "value", "gradient", "partial", "test"};
+static const char *const kind_names[BUFFER_KINDS] = {"saved", "again", "aux", "value", "gradient", "partial", "test"};
 
 static bool transient(const Buffer *buffer)
 {
-    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AUX;
+    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX;
 }
 
 /* ---- check ---- */
@@ -158,8 +158,10 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
             text_printf(out, "    %-36s %3d x %lld\n", arena_printf(out->arena, "%s of %s", aux, node->name),
                         buffer->slots, (Int)buffer->bytes);
         else
-            text_printf(out, "    %-36s %3d x %-10lld %s\n", node->value_name, buffer->slots, (Int)buffer->bytes,
-                        shape_text_batch(out->arena, &node->shape, graph->batch));
+            text_printf(out, "    %-36s %3d x %-10lld %s\n",
+                        buffer->kind == BUFFER_AGAIN ? arena_printf(out->arena, "%s, again", node->value_name)
+                                                     : node->value_name,
+                        buffer->slots, (Int)buffer->bytes, shape_text_batch(out->arena, &node->shape, graph->batch));
     }
     text_printf(out, "  transient: %lld bytes, shared in time\n", (Int)stage->transient_bytes);
     for (int i = 0; i < stage->nbuffers; i++) {

@@ -88,8 +88,9 @@ static bool runs_on(const Prediction *p, const StageTime *stage, int kind)
     return false;
 }
 
-static void add_work(Arena *arena, Prediction *p, const Pipe *pipe)
+static void add_work(Arena *arena, Prediction *p, const Sched *sched)
 {
+    const Pipe *pipe = sched->pipe;
     const Hardware *hardware = p->model->hardware;
     const double times = (double)pipe->graph->microbatches;
     StageTime *slowest = arena_alloc(arena, sizeof *slowest * (size_t)pipe->nstages);
@@ -367,7 +368,7 @@ Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)
             hardware_worker(hardware, first + pipe->stage[s].replicas - 1, all) - p->stage[s].worker + 1;
     }
     Arena *scratch = arena_new();
-    add_work(scratch, p, pipe);
+    add_work(scratch, p, sched);
     add_transfers(p, pipe);
     double busy = 0;
     for (int s = 0; s < pipe->nstages; s++) {

@@ -221,6 +221,9 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
                 human_bytes(arena, plan->static_bytes), human_bytes(arena, sum.saved),
                 human_bytes(arena, sum.transient), human_bytes(arena, sum.weights), human_bytes(arena, sum.registers));
     phases(sched, out);
+    if (sched->settings->pipeline.recompute)
+        text_printf(
+            out, "recompute    stages with a ring keep what they take, and make the rest again before each backward\n");
     report_cure(sched, out);
     balance_lines(balance, written, out);
     verdict(balance, graph->batch * graph->microbatches, out);

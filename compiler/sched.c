@@ -93,8 +93,9 @@ static int most(int a, int b)
 }
 
 /* Raises the slots of every register to what one phase needs. */
-static void raise_slots(Sched *sched, const Phase *phase, const int *in_flight)
+static void raise_slots(Sched *sched, const Phase *phase)
 {
+    const int *in_flight = phase->in_flight;
     const Pipe *pipe = sched->pipe;
     const bool fills = phase->choice->order->slices && pipe->graph->microbatches > 1;
     for (int e = 0; e < pipe->nedges; e++) {
@@ -121,7 +122,7 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     phase->choice = choice;
     phase->stage = arena_alloc(arena, sizeof *phase->stage * (size_t)nstages);
     phase->staleness = arena_alloc(arena, sizeof(int) * (size_t)nstages);
-    int *in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    int *in_flight = phase->in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
     Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
         choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &phase->stage[s]);
@@ -135,7 +136,27 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     phase->cure = arena_alloc(arena, sizeof *phase->cure * (size_t)nstages);
     for (int s = 0; s < nstages; s++)
         phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
-    raise_slots(sched, phase, in_flight);
+}
+
+/* A stage with one microbatch in flight has nothing to gain. One that recomputes keeps what it takes until its backward, and
+ * what it gives no longer than the next stage wants it. */
+static void choose_recomputation(Arena *arena, Sched *sched)
+{
+    bool any = false;
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        any |= sched->recompute[s] = sched->settings->pipeline.recompute && sched->ring[s] > 1;
+    if (!any)
+        return;
+    Pipe *pipe = arena_alloc(arena, sizeof *pipe);
+    *pipe = *sched->pipe;
+    pipe->edge = arena_alloc(arena, sizeof *pipe->edge * (size_t)(pipe->nedges + 1));
+    for (int e = 0; e < pipe->nedges; e++) {
+        Edge *edge = &pipe->edge[e];
+        *edge = sched->pipe->edge[e];
+        edge->kept_consumer |= edge->read_forward && sched->recompute[edge->from + 1];
+        edge->kept_producer &= !sched->recompute[edge->from];
+    }
+    sched->pipe = pipe;
 }
 
 /* Updates between a forward and its backward, in the stage that has the most. */
@@ -226,6 +247,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         .staleness = arena_alloc(arena, sizeof(int) * nstages),
         .ring = arena_alloc(arena, sizeof(int) * nstages),
         .versions = arena_alloc(arena, sizeof(int) * nstages),
+        .recompute = arena_alloc(arena, sizeof(bool) * nstages),
         .forward_slots = arena_alloc(arena, sizeof(int) * nedges),
         .gradient_slots = arena_alloc(arena, sizeof(int) * nedges),
         .test_slots = arena_alloc(arena, sizeof(int) * nedges),
@@ -234,6 +256,9 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         ICE("schedule: no phase");
     for (int p = 0; p < sched->nphases; p++)
         make_phase(arena, sched, p);
+    choose_recomputation(arena, sched);
+    for (int p = 0; p < sched->nphases; p++)
+        raise_slots(sched, &sched->phase[p]);
     sched->stale_fraction = stale_fraction(sched);
     for (int p = 0; p < sched->nphases; p++)
         if (!keeps_limit(diags, sched, p))
@@ -306,8 +331,9 @@ void sched_dump(const Sched *sched, Text *out)
         }
     }
     for (int s = 0; s < pipe->nstages; s++)
-        text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights\n", s, sched->staleness[s],
-                    sched->ring[s], sched->versions[s], sched->versions[s] == 1 ? "" : "s");
+        text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights%s\n", s, sched->staleness[s],
+                    sched->ring[s], sched->versions[s], sched->versions[s] == 1 ? "" : "s",
+                    sched->recompute[s] ? ", recomputes" : "");
     for (int e = 0; e < pipe->nedges; e++)
         text_printf(out, "register %s, %d -> %d: slots %d forward, %d gradient, %d test\n",
                     pipe->graph->node[pipe->edge[e].value].value_name, pipe->edge[e].from, pipe->edge[e].from + 1,

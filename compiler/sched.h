@@ -22,16 +22,18 @@ typedef struct {
     const PhaseChoice *choice;
     StageOrder *stage; /* per stage */
     int *staleness;    /* per stage, in this phase, steady state */
+    int *in_flight;    /* per stage: most microbatches between their forward and their backward */
     Cure *cure;        /* per stage */
 } Phase;
 
 typedef struct {
-    const Pipe *pipe;
+    const Pipe *pipe; /* registers are kept as recomputation wants */
     const Settings *settings;
     Phase *phase;
     int nphases;
     /* per stage: the largest over the phases */
     int *staleness, *ring, *versions;
+    bool *recompute; /* per stage: the values of its forward are made again before each backward */
     /* per edge: slots of the forward register, of the gradient register (0: no gradient), of the test register */
     int *forward_slots, *gradient_slots, *test_slots;
     double stale_fraction; /* weights in stages with staleness > 0, over all weights; of the first phase */

@@ -54,6 +54,7 @@ typedef struct {
     Span span;
     int64_t microbatches; /* of a minibatch, as this phase says; 0: as the others say */
     Span microbatches_span;
+    bool recompute; /* asked for here */
 } PhaseChoice;
 
 /* registers = auto(...): the compiler places them (place.h). Cuts stand before nodes of the graph as written. */
@@ -75,6 +76,7 @@ typedef struct {
     PhaseChoice phase[4];
     int nphases;
     int64_t microbatches; /* that the phases agree on; 1: minibatches are not sliced */
+    bool recompute;       /* stages keep what they take, and make the rest again before each backward */
     CureChoice cure;
     double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */

@@ -2,6 +2,7 @@
  *
  *     stale, gpipe(microbatches = 8)          a preset of schedules/presets.def
  *     schedule("1f1b", weights = stash)       an order with a weight rule (default: stale), perhaps with microbatches
+ *     any of them (recompute = yes)           buffers are the program's: it holds for all phases
  *     hybrid(A, steps = n, then = B)          n minibatches by A, then B; B may be a hybrid again
  *     hybrid(A, when = plateau(tests = 3), then = B, lr = 0.01)    A until the test loss falls no more, B with this rate
  *
@@ -71,6 +72,13 @@ static bool read_microbatches(Lower *l, const Arg *arg, PhaseChoice *out)
     return true;
 }
 
+/* recompute = yes; NULL: not given. */
+static bool read_recompute(Lower *l, const Arg *arg, PhaseChoice *out)
+{
+    return !arg || value_want_bool(l, &l->file, lower_expr(l, &l->file, arg->value, NULL), arg->value->span,
+                                   "recompute", &out->recompute);
+}
+
 static bool preset(Lower *l, const Expr *expr, PhaseChoice *out)
 {
     VEC(const char *) names = {0};
@@ -93,19 +101,19 @@ static bool preset(Lower *l, const Expr *expr, PhaseChoice *out)
 /* gpipe(microbatches = 8) */
 static bool preset_with_arguments(Lower *l, const Expr *expr, PhaseChoice *out)
 {
-    static const char *const key[] = {"microbatches"};
+    static const char *const key[] = {"microbatches", "recompute"};
     const Arg *slot[COUNT(key)] = {0};
     const Expr name = {.kind = EXPR_NAME, .text = expr->text, .span = expr->name_span};
     if (!preset(l, &name, out) || !bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
         return false;
     out->span = expr->span;
-    return read_microbatches(l, slot[0], out);
+    return read_microbatches(l, slot[0], out) && read_recompute(l, slot[1], out);
 }
 
 /* schedule(order, weights = rule, microbatches = n) */
 static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
 {
-    static const char *const key[] = {"order", "weights", "microbatches"};
+    static const char *const key[] = {"order", "weights", "microbatches", "recompute"};
     const Arg *slot[COUNT(key)] = {0};
     if (!bind_arguments(l, &l->file, expr, 0, key, COUNT(key), slot, (Span){0, 0}))
         return false;
@@ -134,7 +142,7 @@ static bool order_and_rule(Lower *l, const Expr *expr, PhaseChoice *out)
         unknown_word(l, "weight rule", rule, slot[1] ? slot[1]->value->span : expr->span, names.at, names.count);
     out->preset = arena_printf(l->arena, "%s+%s", order, rule);
     out->span = expr->span;
-    return out->order && out->rule && read_microbatches(l, slot[2], out);
+    return out->order && out->rule && read_microbatches(l, slot[2], out) && read_recompute(l, slot[3], out);
 }
 
 static bool add_phases(Lower *l, const Expr *expr, int depth, Pipeline *out);
@@ -292,6 +300,8 @@ void lower_schedule(Lower *l, const Expr *expr, int64_t batch, Span batch_span, 
 {
     out->microbatches = 1;
     if (expr && add_phases(l, expr, 0, out)) {
+        for (int i = 0; i < out->nphases; i++)
+            out->recompute |= out->phase[i].recompute || out->phase[i].rule->recomputes;
         settle_microbatches(l, batch, batch_span, out);
         return;
     }

@@ -59,6 +59,7 @@ typedef struct {
     pn_area gradient;  /* no memory: not computed here */
     pn_area partial;   /* later contributions to the gradient */
     pn_area test;      /* during a test pass */
+    pn_area again;     /* of a value given to the next stage: made once more for the backward; no memory: is not */
     pn_layout *layout; /* chosen by the first op that writes it; NULL: not yet */
 } pn_tensor;
 
@@ -378,6 +379,7 @@ typedef struct {
     void (*init)(pn_stage *stage);
     void (*forward)(pn_stage *stage, int64_t minibatch);
     void (*backward)(pn_stage *stage, int64_t minibatch);
+    void (*recompute)(pn_stage *stage, int64_t minibatch); /* before a backward; NULL: nothing to do again */
     void (*test)(pn_stage *stage, int64_t n);
     pn_param *param;
     int nparams;

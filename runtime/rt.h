@@ -31,6 +31,7 @@ struct pn_stage {
     int64_t phase_end;         /* the first of the next phase; INT64_MAX: none */
     int64_t ahead_version;     /* of the weights that def->ahead was made from for a forward; -1: none */
     double velocity_rate;      /* rate_factor of the updates that the velocity stands for (core/update.c) */
+    bool recomputing;          /* a forward is done again: its loss has been told */
     int64_t *read_version;     /* [ring]: version read by the forward of microbatch n, at n % ring */
     jmp_buf escape;            /* where pn_fail unwinds to */
     /* for the watchdog, read by other threads: finished steps, and what the stage waits for (NULL: it computes) */

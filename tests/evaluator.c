@@ -134,6 +134,7 @@ static int64_t ahead(const char *order, int64_t behind)
 
 typedef struct {
     int64_t forward, backward; /* versions of the weights */
+    bool replay;               /* the backward's are those that its stage goes forward with again */
 } Versions;
 
 static Versions versions_of(const Pipeline *pipeline, int stages, int stage, int64_t n)
@@ -146,10 +147,10 @@ static Versions versions_of(const Pipeline *pipeline, int stages, int stage, int
     const char *order = pipeline->phase[p].order->name, *rule = pipeline->phase[p].rule->name;
     const bool vertical = !strcmp(rule, "vertical_sync"), stash = !strcmp(rule, "stash");
     const bool buffers = !strcmp(rule, "two_buffer");
-    if (!vertical && !stash && !buffers && strcmp(rule, "stale") != 0)
+    if (!vertical && !stash && !buffers && strcmp(rule, "stale") != 0 && strcmp(rule, "replay") != 0)
         stop("no such weight rule here: ", rule);
     const int64_t before = ahead(order, stages - 1 - (vertical ? 0 : stage)), in_phase = n - begin * slices;
-    Versions v = {.forward = minibatch, .backward = minibatch};
+    Versions v = {.forward = minibatch, .backward = minibatch, .replay = !strcmp(rule, "replay")};
     if (before >= 0)
         v.forward = begin + (in_phase > before ? (in_phase - before) / slices : 0);
     if (buffers)
@@ -210,6 +211,20 @@ static void learn(Trainer *t, int64_t n)
         }
 }
 
+/* Stage after stage, the last first: what a stage takes from those before it is still what their forwards gave. */
+static void go_back(Trainer *t, uint64_t seed, int64_t n)
+{
+    const Graph *graph = t->graph;
+    const int last = graph->ncuts;
+    eval_backward_begin(t->eval);
+    for (int s = last; s >= 0; s--) {
+        const NodeId from = s > 0 ? graph->cut[s - 1].before : 0, to = s < last ? graph->cut[s].before : graph->nnodes;
+        if (versions_of(t->pipeline, last + 1, s, n).replay)
+            eval_forward_nodes(t->eval, from, to, true, seed, n);
+        eval_backward_nodes(t->eval, from, to, seed, n);
+    }
+}
+
 static Eval *train(Arena *arena, const Graph *graph, const Settings *settings, int64_t steps)
 {
     pn_run *run = open_data(arena, graph, &settings->train);
@@ -241,7 +256,7 @@ static Eval *train(Arena *arena, const Graph *graph, const Settings *settings, i
         set_weights(&t, n, false);
         eval_forward(t.eval, true, run->seed, n);
         set_weights(&t, n, true);
-        eval_backward(t.eval, run->seed, n);
+        go_back(&t, run->seed, n);
         for (NodeId i = 0; i < graph->nnodes; i++)
             track(t.eval, &graph->node[i], t.eval->aux[i]);
         learn(&t, n);

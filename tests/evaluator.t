@@ -75,7 +75,7 @@ train {
 }
 END
 for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush; do
-    for rule in stale stash vertical_sync two_buffer; do
+    for rule in stale stash vertical_sync two_buffer replay; do
         slices=4
         [ $rule = two_buffer ] || slices=$((1 + 3 * (turn++ % 2)))
         case $order$slices in gpipe1 | 1f1b_flush1) slices=3 ;; esac
@@ -84,5 +84,8 @@ for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush; do
     done
 done
 compare deep "$WORK/deep.pnet" 'hybrid(stale, steps = 4, then = hybrid(pipedream_vertical, steps = 3, then = gpipe(microbatches = 2)))' 12 11
+compare deep "$WORK/deep.pnet" 'pipedream(recompute = yes)' 12 11
+compare deep "$WORK/deep.pnet" 'gpipe(microbatches = 4, recompute = yes)' 12 11
+compare deep "$WORK/deep.pnet" 'hybrid(features_replay, steps = 5, then = pipedream)' 12 11
 compare deep "$WORK/deep.pnet" 'hybrid(pipedream_2bw, steps = 5, then = stale_1f1b(microbatches = 3))' 12 11
 done_testing

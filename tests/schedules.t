@@ -48,8 +48,9 @@ for seed in $SEEDS; do
         # shellcheck disable=SC2086 # words
         order=$(pick "$RANDOM" $orders) rule=$(pick "$RANDOM" $rules) slices=$(pick "$RANDOM" 1 2 3 4 6)
         net=$(pick "$RANDOM" "${nets[@]}") cut=$(pick "$RANDOM" 1 2 1,3 1,2,3,4)
-        schedule="schedule(\"$order\", weights = $rule, microbatches = $slices)"
-        what="$net ($cut) $order, $rule, $slices slices"
+        again=$(pick "$RANDOM" no no yes)
+        schedule="schedule(\"$order\", weights = $rule, microbatches = $slices, recompute = $again)"
+        what="$net ($cut) $order, $rule, $slices slices, recompute $again"
         rm -rf program one ./*.safetensors
         if ! program program "$net" "$schedule" --set "pipeline.registers=ppv($cut)"; then
             like "$(cat build.log)" '^[^:]*:[0-9]+:[0-9]+: error: .*\[P0[0-9]+\]$' "seed $seed: $what: refused, and where"

@@ -183,6 +183,11 @@ static void do_step(pn_stage *stage, Step step)
     case ACTION_BACKWARD:
         pass(stage, step);
         stage_begin_backward(stage, step.n);
+        if (def->recompute) {
+            stage->recomputing = true;
+            def->recompute(stage, step.n);
+            stage->recomputing = false;
+        }
         pn_target_run(stage, PN_RUN_BACKWARD, def->backward, step.n);
         stage_end_backward(stage, step.n);
         stage->backwards++;

@@ -149,6 +149,8 @@ static bool complete(const pn_stage *stage, Part *part, int64_t samples)
 
 void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count)
 {
+    if (stage->recomputing)
+        return;
     pn_log *log = stage->run->log;
     Part one = {loss, correct, count, true}, *part = &one;
     pthread_mutex_lock(&log->lock);

@@ -46,6 +46,7 @@ void cpu_bank_tensor(cpu_bank *bank, pn_stage *stage, const char *what, const pn
     cpu_bank_add(bank, stage, &tensor->gradient);
     cpu_bank_add(bank, stage, &tensor->partial);
     cpu_bank_add(bank, stage, &tensor->test);
+    cpu_bank_add(bank, stage, &tensor->again);
 }
 
 void cpu_bank_param(cpu_bank *bank, pn_stage *stage, const char *what, const pn_param *param, dnn_layout layout)

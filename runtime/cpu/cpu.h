@@ -56,7 +56,7 @@ int64_t cpu_elements(const pn_tensor *tensor);
 enum { CPU_FLOATS = 4096 };
 
 /* ---- call.c ---- */
-enum { CPU_RANGES = 4, CPU_PORTS = 5 };
+enum { CPU_RANGES = 5, CPU_PORTS = 5 };
 typedef struct {
     const char *what; /* "x": for messages */
     dnn_layout layout;

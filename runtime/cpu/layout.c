@@ -58,7 +58,8 @@ static bool holds(const pn_stage *stage, const pn_area *area, dnn_layout wanted)
 const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wanted)
 {
     const bool fits = holds(stage, &tensor->value, wanted) && holds(stage, &tensor->gradient, wanted) &&
-                      holds(stage, &tensor->partial, wanted) && holds(stage, &tensor->test, wanted);
+                      holds(stage, &tensor->partial, wanted) && holds(stage, &tensor->test, wanted) &&
+                      holds(stage, &tensor->again, wanted);
     tensor->layout = layout_new(stage, tensor->rank, tensor->dim, fits ? wanted : NULL);
     return tensor->layout;
 }

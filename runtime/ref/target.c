@@ -159,8 +159,9 @@ static bool is_slot(const pn_op *op, const pn_tensor *t, const pn_area *area, co
 
 void ref_op_check(const pn_op *op, const pn_tensor *t, ref_role role, const void *p)
 {
-    const bool found = role == REF_VALUE ? is_slot(op, t, &t->value, p) || is_slot(op, t, &t->test, p)
-                                         : is_slot(op, t, &t->gradient, p) || is_slot(op, t, &t->partial, p);
+    const bool found = role == REF_VALUE
+                           ? is_slot(op, t, &t->value, p) || is_slot(op, t, &t->test, p) || is_slot(op, t, &t->again, p)
+                           : is_slot(op, t, &t->gradient, p) || is_slot(op, t, &t->partial, p);
     if (!found)
         pn_fail(op->stage, "%s: a pointer is no slot of the %s of %s", op->name,
                 role == REF_VALUE ? "value" : "gradient", t->name);

@@ -31,6 +31,7 @@ static const Plan *planned(Lowered *l, const PresetDef *preset, const TargetDef 
     pipeline->nphases = 1;
     pipeline->phase[0] =
         (PhaseChoice){.order = order_of(preset->order), .rule = rule_of(preset->rule), .preset = preset->name};
+    pipeline->recompute = rule_of(preset->rule)->recomputes;
     const Sched *sched = schedule(l->arena, l->diags, l->pipe, &l->settings);
     if (!sched && rule_of(preset->rule)->most_stale) /* refused: too many stages */
         return NULL;
@@ -135,7 +136,8 @@ static void backward_pass(Memory *m)
     }
 }
 
-/* What a backward reads must have a slot for each minibatch in flight: in a ring, or in a register that is kept. */
+/* What a backward reads must have a slot for each minibatch in flight: in a ring, or in a register that is kept. What a stage
+ * makes again has one, and what it makes it of is kept, or made again too. */
 static void saved_values_have_slots(const Plan *plan, int s)
 {
     const Sched *sched = plan->sched;
@@ -147,13 +149,27 @@ static void saved_values_have_slots(const Plan *plan, int s)
             if (!(pipe->backward->needs[i] & (k < 0 ? NEEDS_OUT : k == 0 ? NEEDS_IN0 : NEEDS_IN1)))
                 continue;
             const Place place = plan_value(plan, s, v);
-            if (place.kind == PLACE_BUFFER)
+            if (sched->recompute[s] && v >= pipe->stage[s].first && pipe->graph->node[v].op) {
+                assert_true(plan->again[v]);
+                assert_true(place.kind == PLACE_REGISTER_OUT ? plan_buffer(plan, s, BUFFER_AGAIN, v) != NULL
+                                                             : plan->stage[s].buffer[place.index].slots == 1);
+            } else if (place.kind == PLACE_BUFFER)
                 assert_int_equal(plan->stage[s].buffer[place.index].slots, sched->ring[s]);
             else
                 assert_true(sched->forward_slots[place.index] >= sched->ring[s]);
         }
         if (node->op && pipe->backward->needs[i] & NEEDS_AUX)
-            assert_int_equal(plan_buffer(plan, s, BUFFER_AUX, i)->slots, sched->ring[s]);
+            assert_int_equal(plan_buffer(plan, s, BUFFER_AUX, i)->slots, sched->recompute[s] ? 1 : sched->ring[s]);
+        for (int k = 0; plan->again[i] && k < node->nin; k++) {
+            const NodeId v = node->in[k];
+            const Place place = plan_value(plan, s, v);
+            if (place.kind == PLACE_REGISTER_IN)
+                assert_true(pipe->edge[place.index].kept_consumer);
+            else if (!pipe->graph->node[v].op)
+                assert_int_equal(plan->stage[s].buffer[place.index].slots, sched->ring[s]);
+            else
+                assert_true(plan->again[v]);
+        }
     }
 }
 
