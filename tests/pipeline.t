@@ -65,7 +65,7 @@ equality() {
 lenet=$ROOT/examples/lenet5.pnet
 sed '/^ *register$/d' "$lenet" >"$WORK/lenet5.pnet"
 lenet=$WORK/lenet5.pnet
-small=(--set 'train.data=digits(train = 2000, test = 500)' --set train.batch=20)
+small=(--set 'train.data=digits(train = 2000, test = 500)' --set train.batch=20 --set train.lr=0.001) # no cut diverges
 
 for schedule in sequential stale stale_1f1b pipedream 'hybrid(stale, steps = 150, then = sequential)'; do
     for ppv in 1 1,2,3,4; do
