@@ -51,6 +51,7 @@ uint8_t turn[max_threads];
 unsigned total, begun, done;
 uint32_t block_number;
 uint16_t epoch, warp_epoch[max_threads / lanes];
+bool reversed; // threads and blocks, in this launch
 const Kernel *kernel;
 const unsigned char *kernel_arguments;
 
@@ -229,16 +230,15 @@ void run_launch(const Launch &launch)
     total = launch.block.x * launch.block.y * launch.block.z;
     cs_here.block_size = {launch.block.x, launch.block.y, launch.block.z};
     cs_here.grid_size = {launch.grid.x, launch.grid.y, launch.grid.z};
-    block_number = 0;
+    reversed = settings.reverse_threads != (settings.order == Order::random && random_number() % 2);
     fenced = false;
     in_kernel = true;
-    for (unsigned z = 0; z < launch.grid.z; z++)
-        for (unsigned y = 0; y < launch.grid.y; y++)
-            for (unsigned x = 0; x < launch.grid.x; x++) {
-                cs_here.block = {x, y, z};
-                run_block();
-                block_number++;
-            }
+    const uint32_t plane = launch.grid.x * launch.grid.y, blocks = plane * launch.grid.z;
+    for (uint32_t i = 0; i < blocks; i++) {
+        block_number = reversed ? blocks - 1 - i : i;
+        cs_here.block = {block_number % launch.grid.x, block_number % plane / launch.grid.x, block_number / plane};
+        run_block();
+    }
     in_kernel = false;
 }
 
