@@ -11,8 +11,10 @@ static const LegendEntry parts[] = {
 
 static const char *kind_word(BufferKind kind)
 {
-    static const char *const words[BUFFER_KINDS] = {"saved value", "saved aux",        "value",
-                                                    "gradient",    "partial gradient", "value of a test"};
+    static const char *const words[BUFFER_KINDS] = {
+        [BUFFER_SAVED] = "saved value",   [BUFFER_AGAIN] = "value made again", [BUFFER_AUX] = "saved aux",
+        [BUFFER_VALUE] = "value",         [BUFFER_GRADIENT] = "gradient",      [BUFFER_PARTIAL] = "partial gradient",
+        [BUFFER_TEST] = "value of a test"};
     return words[kind];
 }
 
@@ -23,11 +25,11 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     const StagePlan *stage = &plan->stage[s];
     const Graph *graph = plan->sched->pipe->graph;
     const int64_t weights = stage->weight_floats * 4;
-    const int copies = weight_copies(stage) - 1 - stage->states;
+    const int copies = weight_copies(stage) - 1 - stage->sums - stage->states;
     const int64_t bytes[] = {0,
                              stage->transient_bytes,
                              weights * copies,
-                             weights,
+                             weights * (1 + stage->sums),
                              weights * stage->states,
                              stage->running_floats * 4,
                              stage->register_bytes};
@@ -38,7 +40,7 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     double at = 0;
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
-        if (buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AUX)
+        if (buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX)
             continue;
         const double share = (double)buffer->bytes * buffer->slots / (double)most;
         if (share > 0.0002)

@@ -67,7 +67,7 @@ titles = [text(t) for t in page.getElementsByTagName("title")]
 whole = text(page.documentElement)
 rows = {s.getAttribute("id"): [[text(c) for c in r.getElementsByTagName("td")] for r in s.getElementsByTagName("tr")][:]
         for s in page.getElementsByTagName("section")}
-kinds = {"saved": "saved value", "aux": "saved aux", "value": "value", "gradient": "gradient",
+kinds = {"saved": "saved value", "again": "value made again", "aux": "saved aux", "value": "value", "gradient": "gradient",
          "partial": "partial gradient", "test": "value of a test"}
 for stage in plan["stages"]:
     for b in stage["buffers"]:
