@@ -38,17 +38,21 @@ static void check_ops(Emit *e)
     }
 }
 
-/* What the update of a target with kernels of its own can do: runtime/cuda/kernels.cuh, sgd. */
+/* What the update of a target with kernels of its own can do: runtime/cuda/kernels.cuh. */
 static void check_training(Emit *e)
 {
     const Choice *optimizer = &e->sched->settings->train.optimizer;
     const char *target = e->plan->target->name;
     if (!e->device)
         return;
-    if (strcmp(optimizer->name, "sgd") != 0) {
+    static const char *const known[] = {"sgd", "adam", "adamw"};
+    bool found = false;
+    for (int i = 0; i < COUNT(known); i++)
+        found |= !strcmp(optimizer->name, known[i]);
+    if (!found) {
         diag_error(e->diags, P0611, optimizer->span, "target '%s' has no kernel for optimizer %s", target,
                    optimizer->name);
-        diag_hint(e->diags, "it has one for sgd");
+        diag_hint(e->diags, "it has them for sgd, adam and adamw");
     }
     if (e->graph->microbatches > 1) {
         diag_error(e->diags, P0611, e->sched->phase[0].choice->span,

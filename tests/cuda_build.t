@@ -31,6 +31,8 @@ example() {
         like "$text" '^plans [1-9]' "$name: cuDNN accepts all its layers for ${gpu#*/}"
         note "$text"
     done
+    text=$("$WORK/$name/plans" "$ROOT/tests/cudasim/h200.json" tf32 2>&1)
+    like "$text" '^plans [1-9]' "$name: also with TF32 on an h200"
 }
 
 # cuDNN as the generated programs are linked to it

@@ -56,6 +56,8 @@ compare "lenet5, stale, 2 stages" "$lenet" "eager lazy random:1" 5 "${small[@]}"
 for schedule in sequential stale_1f1b pipedream 'hybrid(stale, steps = 3, then = sequential)'; do
     compare "lenet5, $schedule, 2 stages" "$lenet" "random:2" 5 "${small[@]}" --set "pipeline.schedule=$schedule"
 done
+compare "lenet5, adamw, pipedream" "$lenet" "lazy" 5 "${small[@]}" --set pipeline.schedule=pipedream \
+    --set 'train.optimizer=adamw(weight_decay = 0.1)' --set train.lr=0.001
 compare "lenet5, stale, 1 stage" "$lenet" "lazy" 4 "${small[@]}" --set 'pipeline.registers=ppv()'
 compare "lenet5, pipedream, 4 stages" "$lenet" "lazy random:3" 6 "${small[@]}" --set pipeline.schedule=pipedream \
     --set 'pipeline.registers=ppv(1, 2, 3)'

@@ -30,6 +30,7 @@ typedef struct {
 /* ---- the GPU (device.c) ---- */
 typedef struct {
     int number, sm; /* 90: compute capability 9.0 */
+    bool tf32;      /* cuDNN may round what it multiplies to TF32 */
     char name[256];
     cudaLibrary_t library; /* the program's kernels */
     char *arena;           /* buffers of all stages, in the order of the memory map */
@@ -65,7 +66,7 @@ struct cuda_stage {
     int64_t picked;      /* for which minibatch; CUDA_NONE: for none */
     bool picked_test;
     cuda_kernel set_minibatch, set_picks, gather, gather_labels; /* of every program */
-    cuda_kernel relu_mask, accumulate, sgd, loss_sum;
+    cuda_kernel relu_mask, accumulate, sgd, adam, loss_sum;
     cuda_loss loss;               /* of the step at work */
     struct cuda_reports *reports; /* report.c */
     struct cuda_graphs *graphs;   /* graph.c */

@@ -6,7 +6,7 @@ static void make_plan(pn_op *op, cuda_pass pass)
     char why[768];
     const cuda_place place = cuda_plan_place(op->stage);
     cuda_plan *plan = &op->dense.plan[pass];
-    if (!cuda_plan_make(plan, &place, pass, &op->dense.shape, false, why, sizeof why))
+    if (!cuda_plan_make(plan, &place, pass, &op->dense.shape, why, sizeof why))
         pn_fail(op->stage, "%s: %s", op->name, why);
     cuda_workspace_need(op->stage, plan->workspace);
 }

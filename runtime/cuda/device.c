@@ -93,6 +93,8 @@ void pn_target_open(pn_run *run)
 {
     cuda_device *device = pn_alloc(sizeof *device);
     run->target = device;
+    const char *tf32 = getenv("PN_CUDA_TF32");
+    device->tf32 = tf32 && strcmp(tf32, "1") == 0;
     cuda_kernels_check(run->program);
     find_device(device);
     cuda_kernels_load(device, run->program);
@@ -178,6 +180,7 @@ static void open_kernels(cuda_stage *cuda)
     cuda->relu_mask = cuda_kernel_common(stage, "relu_mask", "ppi");
     cuda->accumulate = cuda_kernel_common(stage, "accumulate", "ppi");
     cuda->sgd = cuda_kernel_common(stage, "sgd", "ppppfffffi");
+    cuda->adam = cuda_kernel_common(stage, "adam", "pppppfffffffi");
     cuda->loss_sum = cuda_kernel_common(stage, "loss_sum", "ppi");
 }
 
@@ -203,7 +206,8 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
 
 cuda_place cuda_plan_place(pn_stage *stage)
 {
-    return (cuda_place){.handle = cuda_stage_of(stage)->dnn};
+    const cuda_stage *cuda = cuda_stage_of(stage);
+    return (cuda_place){.handle = cuda->dnn, .tf32 = cuda->device->tf32};
 }
 
 void cuda_workspace_need(pn_stage *stage, int64_t bytes)

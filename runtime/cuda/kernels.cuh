@@ -613,6 +613,20 @@ KERNEL sgd(float *next, const float *w, const float *g, float *v, float rate, fl
     next[i] = w[i] - rate * (on_gradient * d + on_velocity * speed);
 }
 
+/* The formulas of runtime/core/adam.c; next may be w. step and scale: of the t-th update. */
+KERNEL adam(float *next, const float *w, const float *g, float *m, float *s, float step, float scale, float epsilon,
+            float keep, float decay, float beta1, float beta2, int n)
+{
+    const int i = thread_index();
+    if (i >= n)
+        return;
+    const float d = g[i] + decay * w[i];
+    const float mean = beta1 * m[i] + (1.0f - beta1) * d, square = beta2 * s[i] + (1.0f - beta2) * (d * d);
+    m[i] = mean;
+    s[i] = square;
+    next[i] = keep * w[i] - step * (mean / (sqrtf(square) * scale + epsilon));
+}
+
 /* What differs from step to step travels in the parameters of these two, which a launch copies: no host memory has to
  * wait, and everything else of a step is fixed. */
 KERNEL set_minibatch(bits_t *to, bits_t minibatch)

@@ -1,4 +1,5 @@
 /* ops.c: what the verbs share: new ops, layouts, parameters to and from plain order, inputs, the optimiser. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,22 +123,51 @@ void pn_param_from_plain(const pn_param *param, const float *plain_values, float
     free(room);
 }
 
-/* ---- the optimiser ---- */
+/* ---- optimisers: arguments and states in the order of core/choices.def ---- */
 
-/* The compiler lets nothing else through: sgd without a cure (targets/cuda.c). */
+typedef struct {
+    pn_stage *stage;
+    const float *w, *g;
+    float *next, *state;
+    int n;
+} Update;
+
+static void sgd(Update u, const double *value, const pn_terms *terms)
+{
+    enum { WEIGHT_DECAY = 1 };
+    float rate = (float)terms->rate, momentum = (float)terms->momentum, decay = (float)value[WEIGHT_DECAY];
+    float on_velocity = (float)terms->on_velocity, on_gradient = (float)terms->on_gradient;
+    CUDA_LAUNCH(u.stage, &cuda_stage_of(u.stage)->sgd, blocks_of(u.n), &u.next, &u.w, &u.g, &u.state, &rate, &momentum,
+                &decay, &on_velocity, &on_gradient, &u.n);
+}
+
+static void adam(Update u, const double *value, const pn_terms *terms, bool decoupled)
+{
+    enum { BETA2 = 1, EPSILON, WEIGHT_DECAY };
+    const double t = (double)(terms->t + 1);
+    float step = (float)(terms->rate / (1 - pow(terms->momentum, t)));
+    float scale = (float)(1 / sqrt(1 - pow(value[BETA2], t))), epsilon = (float)value[EPSILON];
+    float keep = decoupled ? (float)(1 - terms->rate * value[WEIGHT_DECAY]) : 1;
+    float decay = decoupled ? 0 : (float)value[WEIGHT_DECAY];
+    float beta1 = (float)terms->momentum, beta2 = (float)value[BETA2], *square = u.state + u.n;
+    CUDA_LAUNCH(u.stage, &cuda_stage_of(u.stage)->adam, blocks_of(u.n), &u.next, &u.w, &u.g, &u.state, &square, &step,
+                &scale, &epsilon, &keep, &decay, &beta1, &beta2, &u.n);
+}
+
+/* The compiler lets nothing else through, and no cure (emit.c). */
 bool pn_target_update(pn_stage *stage, const char *name, const double *value, const pn_terms *terms, const float *w,
                       float *next)
 {
-    enum { WEIGHT_DECAY = 1 }; /* as in core/choices.def */
     const pn_stage_def *def = stage->def;
-    if (strcmp(name, "sgd") != 0 || def->cure)
-        pn_fail(stage, "internal error: optimizer %s%s has no kernel", name, def->cure ? " with a cure" : "");
-    float rate = (float)terms->rate, momentum = (float)terms->momentum, decay = (float)value[WEIGHT_DECAY];
-    float on_velocity = (float)terms->on_velocity, on_gradient = (float)terms->on_gradient;
-    float *g = def->gradient, *v = def->state;
-    int n = (int)def->weight_floats;
-    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->sgd, blocks_of(n), &next, &w, &g, &v, &rate, &momentum, &decay,
-                &on_velocity, &on_gradient, &n);
+    const Update u = {stage, w, def->gradient, next, def->state, (int)def->weight_floats};
+    if (def->cure)
+        pn_fail(stage, "internal error: an update with a cure has no kernel");
+    if (strcmp(name, "sgd") == 0)
+        sgd(u, value, terms);
+    else if (strcmp(name, "adam") == 0 || strcmp(name, "adamw") == 0)
+        adam(u, value, terms, strcmp(name, "adamw") == 0);
+    else
+        pn_fail(stage, "internal error: optimizer %s has no kernel", name);
     return true;
 }
 

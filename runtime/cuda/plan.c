@@ -176,13 +176,13 @@ static bool fits(unsigned notes, bool tf32)
 }
 
 /* A configuration whose plan cannot be made is no failure: the next one may do. */
-static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor config, bool tf32)
+static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor config)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     int64_t count;
     plan->notes = notes_of(&m, config, &plan->engine);
     Descriptor p = NULL;
-    if (m.status == CUDNN_STATUS_SUCCESS && fits(plan->notes, tf32)) {
+    if (m.status == CUDNN_STATUS_SUCCESS && fits(plan->notes, place->tf32)) {
         p = make(&m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "a plan");
         if (place->handle)
             set(&m, p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &place->handle);
@@ -204,8 +204,7 @@ static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor conf
 }
 
 /* The engines that one mode of the heuristics lists, best first. */
-static bool try_mode(cuda_plan *plan, const cuda_place *place, Descriptor g, cudnnBackendHeurMode_t mode, bool tf32,
-                     int *seen)
+static bool try_mode(cuda_plan *plan, const cuda_place *place, Descriptor g, cudnnBackendHeurMode_t mode, int *seen)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     Descriptor config[MOST];
@@ -224,26 +223,26 @@ static bool try_mode(cuda_plan *plan, const cuda_place *place, Descriptor g, cud
                                             &count, config);
     *seen += (int)count;
     for (int64_t i = 0; m.status == CUDNN_STATUS_SUCCESS && i < count && !good; i++)
-        good = try_config(plan, place, config[i], tf32);
+        good = try_config(plan, place, config[i]);
     destroy_all(&m);
     return good;
 }
 
-bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, bool tf32,
-                    char *why, size_t size)
+bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
+                    size_t size)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     int seen = 0;
     Descriptor g = graph(&m, place, pass, shape);
-    bool good = m.status == CUDNN_STATUS_SUCCESS && (try_mode(plan, place, g, CUDNN_HEUR_MODE_A, tf32, &seen) ||
-                                                     try_mode(plan, place, g, CUDNN_HEUR_MODE_FALLBACK, tf32, &seen));
+    bool good = m.status == CUDNN_STATUS_SUCCESS && (try_mode(plan, place, g, CUDNN_HEUR_MODE_A, &seen) ||
+                                                     try_mode(plan, place, g, CUDNN_HEUR_MODE_FALLBACK, &seen));
     if (m.status != CUDNN_STATUS_SUCCESS) {
         char said[512] = "";
         cudnnGetLastErrorString(said, sizeof said);
         snprintf(why, size, "cuDNN refuses %s: %s (%s)", m.doing, cudnnGetErrorString(m.status), said);
     } else if (!good) {
         snprintf(why, size, "cuDNN has no engine for %s that repeats bit for bit%s (%d looked at)",
-                 operation[pass].name, tf32 ? "" : " in f32", seen);
+                 operation[pass].name, place->tf32 ? "" : " in f32", seen);
     }
     destroy_all(&m);
     return good;

@@ -17,6 +17,7 @@ typedef struct {
 typedef struct {
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t device;
+    bool tf32; /* engines may round what they multiply to TF32 */
 } cuda_place;
 
 typedef struct {
@@ -26,10 +27,10 @@ typedef struct {
     unsigned notes;    /* bit n: cudnnBackendNumericalNote_t n */
 } cuda_plan;
 
-/* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless tf32, computes in f32 throughout.
+/* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless place->tf32, computes in f32 throughout.
  * False: there is none; `why` says what cuDNN said. */
-bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, bool tf32,
-                    char *why, size_t size);
+bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
+                    size_t size);
 void cuda_plan_free(cuda_plan *plan);
 /* x, w, y: of the pass, each read or written as it says. 0, or cuDNN's status. */
 cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *y,

@@ -1,6 +1,6 @@
 /* plans.c: does cuDNN accept every convolution and dense layer of a program? Linked to the stages of a program built for
  * cuda and to runtime/cuda/dense.c and plan.c; runs the inits of all stages, for the GPU that a JSON file describes.
- * Needs neither a GPU nor a driver (cuDNN 9.8).   usage: plans DEVICE.json   prints: plans N, largest workspace, engines
+ * Needs neither a GPU nor a driver (cuDNN 9.8).   usage: plans DEVICE.json [tf32]   prints: plans N, largest workspace, engines
  * What inits do not call is not linked: -Wl,--unresolved-symbols=ignore-all. */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 static cudnnBackendDescriptor_t device;
 static int64_t plans, workspace;
+static bool tf32;
 
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...)
 {
@@ -26,7 +27,7 @@ cuda_place cuda_plan_place(pn_stage *stage)
 {
     (void)stage;
     plans++;
-    return (cuda_place){.device = device};
+    return (cuda_place){.device = device, .tf32 = tf32};
 }
 
 void cuda_workspace_need(pn_stage *stage, int64_t bytes)
@@ -106,8 +107,9 @@ static void read_device(const char *path)
 /* The program's own main calls this. */
 int pn_main(const pn_program *program, int argc, char **argv)
 {
-    if (argc != 2)
-        pn_fail(NULL, "usage: plans DEVICE.json");
+    if (argc < 2 || argc > 3)
+        pn_fail(NULL, "usage: plans DEVICE.json [tf32]");
+    tf32 = argc == 3;
     read_device(argv[1]);
     for (int s = 0; s < program->nstages; s++)
         program->stage[s]->init(NULL);
