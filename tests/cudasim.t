@@ -105,6 +105,7 @@ plant circular_receive 98 "deadlock: .*NCCL exchange of rank"
 plant receive_unwaited 99 "race: .* buffer 'stage 1 conv1.gradient'"
 plant captured_on_one_side 99 "both must be captured, or neither"
 plant same_gpu 99 "ranks 0 and 1 of a communicator are on the same GPU 0"
+plant rank_lost 98 "waits for its peer: receive of 1000 elements from rank 1, buffer 'stage 0 conv1.gradient'"
 plant mean_count 99 "all-reduce of 1000 elements.* meets all-reduce of 999"
 export CUDASIM_MEMORY=1M
 plant too_big 3 "out of memory is an error: cudaErrorMemoryAllocation"

@@ -72,10 +72,12 @@ ncclResult_t wait_for_ranks(ncclComm *comm)
         std::unique_lock<std::mutex> held(lock, std::adopt_lock);
         changed.wait_for(held, std::chrono::milliseconds(50));
         held.release();
-        waited += 0.05;
+        waited += other_threads_sleep() ? 0.05 : 0.005; // who works may still come
     }
     if (clique.joined() < clique.size) {
-        report("ranks", text("ncclCommInitRank: only %d of %d ranks have come", clique.joined(), clique.size));
+        report("ranks",
+               text("ncclCommInitRank: only %d of %d ranks have come (the double's ranks are threads of one process)",
+                    clique.joined(), clique.size));
         end_now(98);
     }
     for (ncclComm *one : clique.members)

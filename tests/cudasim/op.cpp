@@ -112,28 +112,6 @@ void advance()
     changed.notify_all();
 }
 
-bool other_threads_sleep()
-{
-    DIR *tasks = opendir("/proc/self/task");
-    if (!tasks)
-        return false;
-    bool all = true;
-    while (dirent *task = readdir(tasks)) {
-        if (task->d_name[0] == '.' || atoi(task->d_name) == gettid())
-            continue;
-        FILE *file = fopen(text("/proc/self/task/%s/stat", task->d_name).c_str(), "r");
-        char line[512] = "";
-        if (file && fgets(line, sizeof line, file)) {
-            const char *after = strrchr(line, ')');
-            all &= after && after[1] && after[2] == 'S';
-        }
-        if (file)
-            fclose(file);
-    }
-    closedir(tasks);
-    return all;
-}
-
 [[noreturn]] void deadlock(const OpRef &target)
 {
     current = nullptr;
@@ -177,6 +155,28 @@ void seen_by_host(const Op &op)
     release_pins();
 }
 } // namespace
+
+bool other_threads_sleep()
+{
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks)
+        return false;
+    bool all = true;
+    while (dirent *task = readdir(tasks)) {
+        if (task->d_name[0] == '.' || atoi(task->d_name) == gettid())
+            continue;
+        FILE *file = fopen(text("/proc/self/task/%s/stat", task->d_name).c_str(), "r");
+        char line[512] = "";
+        if (file && fgets(line, sizeof line, file)) {
+            const char *after = strrchr(line, ')');
+            all &= after && after[1] && after[2] == 'S';
+        }
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return all;
+}
 
 OpRef make_op(const Work &work, int device, int timeline, const std::string &where)
 {

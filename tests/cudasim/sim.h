@@ -161,6 +161,7 @@ void wait_for(OpRef op);
 void wait_all(int device);
 bool query(const OpRef &op); // true: done, and the host has seen it
 size_t unfinished();
+bool other_threads_sleep(); // all threads of the process but this one
 
 // ---- nccl.cpp ----
 void order_exchange(const OpRef &op);         // after its communicator's earlier ones

@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 #include <pthread.h>
+#include <time.h>
 
 #define NCCL(CALL)                                                                                                     \
     do {                                                                                                               \
@@ -171,6 +172,32 @@ static void same_gpu(int wrong)
         exit(3);
 }
 
+/* Rank 1 is lost before it sends. Right: a watchdog gives up the communicator, and the wait of rank 0 ends. */
+static void *watchdog(void *argument)
+{
+    rank *r = argument;
+    struct timespec delay = {0, 50000000};
+    nanosleep(&delay, NULL);
+    NCCL(ncclCommAbort(r->comm));
+    return NULL;
+}
+static void lost_run(rank *r)
+{
+    pthread_t thread;
+    if (r->number == 1)
+        return;
+    NCCL(ncclRecv(r->s.gradient, N, ncclFloat32, 1, r->comm, r->s.stream));
+    if (!r->wrong && pthread_create(&thread, NULL, watchdog, r))
+        exit(4);
+    CUDA(cudaStreamSynchronize(r->s.stream));
+    if (!r->wrong)
+        pthread_join(thread, NULL);
+}
+static void rank_lost(int wrong)
+{
+    both(lost_run, wrong);
+}
+
 /* The mean of gradients over replicas. */
 static void mean_run(rank *r)
 {
@@ -194,5 +221,6 @@ const plant nccl_plants[] = {{"wrong_count", wrong_count},
                              {"receive_unwaited", receive_unwaited},
                              {"captured_on_one_side", captured_on_one_side},
                              {"same_gpu", same_gpu},
+                             {"rank_lost", rank_lost},
                              {"mean_count", mean_count},
                              {NULL, NULL}};
