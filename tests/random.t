@@ -59,7 +59,7 @@ network() {
     echo "train {"
     echo "    data  = digits(train = 200, test = 50)"
     echo "    batch = 10"
-    echo "    lr    = constant(0.005)"
+    echo "    lr    = constant(0.0001)"
     echo "    steps = 25"
     echo "}"
 }
