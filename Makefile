@@ -143,7 +143,9 @@ deps: ## install the Debian packages that building and testing need (a no-op whe
 run: all ## train LeNet-5 on the built-in digits, in two pipeline stages, in about a minute
 	$(Q)$(B)/pnetc run examples/lenet5.pnet
 
-test: all units ## run all tests (TAP, under prove)
+# The double is made once here: tests that run side by side would each make it.
+have_sim := $(and $(have_cuda),$(filter x86_64,$(shell uname -m)),$(shell command -v $(CXX)))
+test: all units $(if $(have_sim),cudasim) ## run all tests (TAP, under prove)
 	$(Q)B=$(B) CMOCKA_MESSAGE_OUTPUT=TAP prove -j2 -e '' --timer tests/*.t $(units)
 
 check: all ## layers, formats, goldens, warnings with gcc and clang

@@ -7,3 +7,47 @@ command -v "${CXX:-g++}" >"$WORK/log" || skip_all "no C++ compiler"
 [ "$(uname -m)" = x86_64 ] || skip_all "the simulator needs x86-64"
 make -s -C "$ROOT" B="$B" cudasim >"$WORK/log" 2>&1 || { note "$(tail "$WORK/log")"; ok 1 "the simulator builds"; done_testing; }
 cd "$WORK" || exit 1
+
+# near CPU CUDA TOLERANCE: the metrics of two runs: the same lines, losses apart by less
+cat >near.py <<'END'
+import json, sys
+one, two = ([json.loads(line) for line in open(path)] for path in sys.argv[1:3])
+worst = 0
+assert [l["step"] for l in one] == [l["step"] for l in two] and len(one) > 2, "other steps"
+for a, b in zip(one, two):
+    key = "loss" if "loss" in a else "test_loss"
+    worst = max(worst, abs(a[key] - b[key]) / max(1, abs(a[key])))
+    name = "accuracy" if "loss" in a else "test_accuracy"
+    assert a[name] == b[name], f"{name} at step {a['step']}: {a[name]} and {b[name]}"
+print(f"losses apart by {worst:.1e} at most")
+assert worst < float(sys.argv[3]), "too far apart"
+END
+
+data='' transport='' # of compare: the folder of --data, the transport; empty: not given
+
+# compare NAME SOURCE ORDERS STEPS OPTIONS...: builds for both targets (again into the same folder: the kernels are kept), trains
+compare() {
+    local name=$1 source=$2 orders=$3 steps=$4 net order text code
+    net=$(basename "$source" .pnet)
+    shift 4
+    for target in cpu cuda; do
+        "$PNETC" build "$source" -o "$net.$target" --target=$target --quiet "$@" >log 2>&1 || {
+            note "$(cat log)"
+            ok 1 "$name: builds for $target"
+            return
+        }
+    done
+    "$net.cpu/$net" --exact --steps "$steps" --metrics cpu.jsonl --quiet ${data:+--data "$data"} >log 2>&1 || note "$(cat log)"
+    for order in $orders; do
+        rm -f cuda.jsonl
+        text=$("$ROOT/tests/cudasim/run" --order="$order" --keep="$net.kernels" "$net.cuda/kernels.cu" "$net.cuda/$net" \
+            --steps "$steps" --metrics cuda.jsonl --quiet ${transport:+--transport "$transport"} ${data:+--data "$data"} 2>&1)
+        code=$?
+        [ $code = 0 ] && ! grep -q 'cudasim: error' <<<"$text"
+        ok $? "$name, $order: no report"
+        [ $code = 0 ] || note "exit $code: $(head -12 <<<"$text")"
+        text=$(python3 near.py cpu.jsonl cuda.jsonl 1e-5 2>&1)
+        ok $? "$name, $order: as target cpu"
+        note "$(tail -1 <<<"$text")"
+    done
+}
