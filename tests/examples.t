@@ -119,7 +119,7 @@ for schedule in stale pipedream; do
     equality "ResNet-20 $schedule" cpu resnet 4 9 5,12,17 --set pipeline.schedule=$schedule
 done
 equality ResNet-20 ref resnet 1 3 7
-equality ResNet-20 ref resnet 1 8 5,12,17
+equality ResNet-20 ref resnet 1 8 5,12,17 -D rate=0.01
 equality cifar_quick cpu cifar_quick 10 12 1,3 --set train.lr=0.001
 equality cifar_quick ref cifar_quick 2 4 1 --set train.lr=0.001
 done_testing
