@@ -25,9 +25,11 @@ void emit_makefile(Emit *e, Text *out)
                 "HEADER := $(wildcard $(patsubst -I%%,%%/pn.h,$(filter -I%%,$(FLAGS))))\n"
                 "WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes\n",
                 target);
-    if (e->plan->static_bytes > small_model)
-        text_printf(out, "FLAGS  += $(if $(filter x86_64,$(shell uname -m)),-mcmodel=medium) # more than 2 GB of "
-                         "buffers: gcc only\n");
+    if (e->plan->static_bytes > small_model && !e->device)
+        text_printf(out, "ifeq ($(shell uname -m),x86_64) # more than 2 GB of buffers: gcc only\n"
+                         "FLAGS   += -mcmodel=medium\n"
+                         "LDFLAGS += -Wl,--no-relax # the end of the buffers is too far away for relaxed references\n"
+                         "endif\n");
     text_printf(out, "objects := build/%s.o", net);
     for (int s = 0; s < e->pipe->nstages; s++)
         for (int r = 0; r < e->pipe->stage[s].replicas; r++)

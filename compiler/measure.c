@@ -125,6 +125,7 @@ const Measurement *measure_run(Arena *arena, Diags *diags, const char *folder, c
                      arena_printf(arena, "%s", times),
                      arena_printf(arena, "--steps=%d", steps + COLD),
                      "--eval-every=0",
+                     "--allow-divergence", /* only times count */
                      "--quiet",
                      busy ? "--transport=threads" : "--transport=serial"};
     for (int i = 0; i < COUNT(fixed); i++)

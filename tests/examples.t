@@ -114,6 +114,9 @@ losses = [row["loss"] for row in map(json.loads, open(sys.argv[1])) if "loss" in
 sys.exit(not losses or not all(0 < loss < 100 for loss in losses))' "$out/threads.jsonl"
     ok $? "$name: losses are sound"
 }
+"$PNETC" build examples/resnet.pnet -D depth=110 -o "$WORK/large" --quiet >"$WORK/log" 2>&1 || note "$(tail -5 "$WORK/log")"
+"$WORK/large/resnet" --layouts >"$WORK/log" 2>&1
+ok $? "ResNet-110 in two stages, 2.4 GB of buffers: links and starts"
 for schedule in stale pipedream; do
     equality "ResNet-20 $schedule" cpu resnet 4 9 7 --set pipeline.schedule=$schedule
     equality "ResNet-20 $schedule" cpu resnet 4 9 5,12,17 --set pipeline.schedule=$schedule

@@ -144,13 +144,16 @@ void diverge_check_loss(pn_stage *stage, int64_t minibatch, double loss)
     diverge->last = loss;
 }
 
+/* A large loss is no divergence here: the running statistics of the first steps describe a deep network badly. */
 void diverge_check_test(pn_stage *stage, double loss)
 {
     pn_diverge *diverge = stage->run->diverge;
     if (!diverge)
         return;
-    if (exploded(diverge, loss))
+    if (!isfinite(loss))
         stop(stage, "the test after step", stage->updates, loss);
+    if (exploded(diverge, loss))
+        return;
     pthread_mutex_lock(&diverge->lock);
     diverge->good = stage->tests_begun - 1;
     pthread_mutex_unlock(&diverge->lock);
