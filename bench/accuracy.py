@@ -53,6 +53,7 @@ def add_options(parser):
     parser.add_argument("--only")
     parser.add_argument("--rate", type=float)
     parser.add_argument("--pipelined-rate", type=float)
+    parser.add_argument("--jobs", type=common.whole, default=1)
 
 
 def need_data(options):
@@ -87,7 +88,7 @@ def make_run(network, row, seed, options):
 
 def figures_of(run, options):
     check = run.check()
-    report, metrics = run.train(options)
+    report, metrics = run.train(options, *(["--transport", "serial"] if options.jobs > 1 else []))
     return {
         "accuracy": GUESSED if report["diverged"] else round(100 * report["test_accuracy"], 4),
         "diverged": report["diverged"],
@@ -104,17 +105,23 @@ def figures_of(run, options):
 
 
 def run_rows(network, rows, options):
-    """{row name: [figures of each seed]}, in the order of rows. Seeds are the outer loop: a table stands early."""
+    """{row name: [figures of each seed]}, in the order of rows. Seeds are the outer loop: a table stands early. With --jobs, rows
+    run side by side, each with its stages in turn on one core: the same accuracies, bit for bit."""
+    runs = [make_run(network, row, seed, options) for seed in options.seeds for row in rows]
     finished = common.Finished(options)
-    results = {row.name: [] for row in rows}
-    for seed in options.seeds:
-        for row in rows:
-            run = make_run(network, row, seed, options)
-            figures = finished.get(run, lambda run: figures_of(run, options))
-            results[row.name].append(figures)
-            after = f", diverged after {figures.get('steps', 0)} steps" if figures["diverged"] else ""
-            print(f"    {figures['accuracy']:.2f} %{after}", flush=True)
-    return results
+    if options.jobs > 1:
+        common.side_by_side(lambda run: row_of(run, finished, options), runs, options.jobs)
+        options.fresh = False
+        finished = common.Finished(options)
+    figures = [row_of(run, finished, options) for run in runs]
+    return {row.name: figures[at::len(rows)] for at, row in enumerate(rows)}
+
+
+def row_of(run, finished, options):
+    figures = finished.get(run, lambda run: figures_of(run, options))
+    after = f", diverged after {figures.get('steps', 0)} steps" if figures["diverged"] else ""
+    print(f"{run.name}: {figures['accuracy']:.2f} %{after}", flush=True)
+    return figures
 
 
 def mean(figures):

@@ -8,6 +8,7 @@ given again.
 """
 import argparse
 import datetime
+import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.join(ROOT, os.environ.get("B", "build"))
@@ -199,7 +201,7 @@ class Run:
             stopped()
         return report, read_lines(self.file("metrics.jsonl")), peak
 
-    def train(self, options):
+    def train(self, options, *more):
         """Trains it, from where it stopped if it did: (report, metrics). Ends this program when it is stopped again."""
         checkpoint = self.file("checkpoint.safetensors")
         state = read_json(self.file("state.json"))
@@ -208,7 +210,7 @@ class Run:
         os.makedirs(self.folder, exist_ok=True)
         write_json(self.file("state.json"), {"key": self.key()})
         words = [*self.build(), "--report", self.file("report.json"), "--metrics", self.file("metrics.jsonl"),
-                 "--checkpoint", checkpoint, "--checkpoint-every", str(max(1, min(self.steps // 4, 250)))]
+                 "--checkpoint", checkpoint, "--checkpoint-every", str(max(1, min(self.steps // 4, 250))), *more]
         if os.path.exists(checkpoint):
             words += ["--resume", checkpoint]
         run_program(words, options)
@@ -264,12 +266,52 @@ class Finished:
         if key in self.kept and not self.fresh:
             print(f"{run.name}: kept (--fresh runs it again)", flush=True)
             return self.kept[key]
-        print(f"{run.name}: ", end="", flush=True)
         begun = datetime.datetime.now()
-        self.kept[key] = {**make(run), "commit": commit()}
-        print(f"{(datetime.datetime.now() - begun).total_seconds():.0f} s", flush=True)
-        write_json(self.path, self.kept)
-        return self.kept[key]
+        figures = {**make(run), "commit": commit()}
+        print(f"{run.name}: {(datetime.datetime.now() - begun).total_seconds():.0f} s", flush=True)
+        self.keep(key, figures)
+        return figures
+
+    def keep(self, key, figures):
+        """Other processes may keep figures in the same file (side_by_side)."""
+        with open(self.path + ".lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.kept = {**(read_json(self.path) or {}), key: figures}
+            write_json(self.path, self.kept)
+
+
+def side_by_side(work, tasks, jobs):
+    """work(task) for each task in a process of its own, `jobs` of them at a time. When one fails or is stopped no other begins,
+    and this program ends with those that run."""
+    running, failed, tasks = set(), 0, list(tasks)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    while running or (tasks and not failed):
+        if tasks and not failed and len(running) < jobs:
+            task = tasks.pop(0)
+            process = os.fork()
+            if process == 0:
+                signal.signal(signal.SIGINT, lambda *_: stopped())
+                status = 1
+                try:
+                    work(task)
+                    status = 0
+                except SystemExit as end:
+                    status = end.code if isinstance(end.code, int) else 1
+                    print(end.code if status == 1 else "", end="", file=sys.stderr, flush=True)
+                except Exception:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(status)
+            running.add(process)
+            continue
+        process, status = os.wait()
+        running.discard(process)
+        failed = failed or os.waitstatus_to_exitcode(status)
+    if failed:
+        sys.exit(failed)
+    signal.signal(signal.SIGINT, lambda *_: stopped())
 
 
 # ---- results ----

@@ -42,14 +42,19 @@ for key in commit library compiler processor cores memory date; do
 done
 is "$(table --steps 3 | grep -c 'kept (--fresh')" 2 "paper_accuracy: finished runs are kept"
 
+serial=$(value out.json stale_7_seed1_curve)
+PNETC_BENCH=$WORK/beside
+is "$(table --steps 3 --jobs 2 >/dev/null; value out.json stale_7_seed1_curve)" "$serial" "paper_accuracy: --jobs 2 trains the same"
+is "$(table --steps 3 | grep -c 'kept (--fresh')" 2 "paper_accuracy: --jobs 2 keeps what is finished"
+
 # Stopped as Ctrl-C in a terminal does, with all its group, once a step is done; then it goes on.
 export PNETC_BENCH=$WORK/stopped
 run=$PNETC_BENCH/paper_accuracy/runs/resnet20_sequential_seed1
-# stop LOG: starts the table, interrupts it once its first run has a line of metrics; its status
+# stop LOG [OPTION...]: starts the table, interrupts it once its first run has a line of metrics; its status
 stop() {
     rm -f "$run/metrics.jsonl"
     set -m
-    "$ROOT/bench/paper_accuracy" --data cifar --only sequential --steps 60 --verbose >"$1" 2>&1 &
+    "$ROOT/bench/paper_accuracy" --data cifar --only sequential --steps 60 --verbose "${@:2}" >"$1" 2>&1 &
     local job=$!
     set +m
     for _ in $(seq 600); do
@@ -64,7 +69,8 @@ is $? 130 "paper_accuracy: Ctrl-C ends it with 130"
 like "$(cat stopped.log)" 'stopped; the same command goes on from here' "paper_accuracy: and says so"
 step=$(head -c 1000 "$run/checkpoint.safetensors" | grep -ao '"step":"[0-9]*"' | tr -dc 0-9)
 like "$step" '^[1-9][0-9]*$' "paper_accuracy: there is a checkpoint"
-stop again.log
+stop again.log --jobs 2
+is $? 130 "paper_accuracy: --jobs 2 is stopped likewise"
 like "$(cat again.log)" "goes on after step $step\$" "paper_accuracy: the same command goes on from it"
 
 export PNETC_BENCH=$WORK/kept
