@@ -18,12 +18,13 @@
 #include "team.h"
 #include "winograd.h"
 
+typedef struct cpu_move cpu_move;
 struct pn_layout {
     dnn_layout stored, plain; /* of the same logical dimensions */
-    dnnl_engine_t engine;
-    int64_t bytes, floats; /* of stored */
+    int64_t bytes, floats;    /* of stored */
     bool is_plain, padded;
-    int threads; /* of the run */
+    int threads;                     /* of the run */
+    cpu_move *to_plain, *from_plain; /* of a parameter; NULL: it is plain */
 };
 
 /* stage->target */
@@ -48,6 +49,8 @@ const pn_layout *cpu_layout(pn_stage *stage, pn_tensor *tensor);
 const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wanted);
 /* The same for a parameter, whose logical dimensions the op knows (groups split, features as channels and rows). */
 const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, const int64_t *dim, dnn_layout wanted);
+/* Makes what pn_param_to_plain and pn_param_from_plain need of a layout, for one thread at a time. */
+void cpu_make_moves(pn_stage *stage, pn_layout *layout);
 int64_t cpu_elements(const pn_tensor *tensor);
 
 /* Threads share the work by team_split: the library's own primitives, and the hand-written loops by parts of at least

@@ -1,5 +1,5 @@
-/* layout.c: which physical layout a tensor or a parameter has; see cpu.h for the rules. Everything here happens in
- * inits. */
+/* layout.c: which physical layout a tensor or a parameter has; see cpu.h for the rules. All of it is settled in inits; values
+ * of parameters move between layouts at any time. */
 #include "cpu.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ int64_t cpu_elements(const pn_tensor *tensor)
     return n;
 }
 
-static pn_layout *layout_new(pn_stage *stage, int rank, const int64_t *dim, dnn_layout stored)
+static pn_layout *layout_new(const pn_stage *stage, int rank, const int64_t *dim, dnn_layout stored)
 {
     pn_layout *made = pn_alloc(sizeof *made);
     made->plain = dnn_plain(rank, dim);
@@ -34,7 +34,6 @@ static pn_layout *layout_new(pn_stage *stage, int rank, const int64_t *dim, dnn_
     made->padded = dnn_padded(made->stored);
     made->bytes = dnn_bytes(made->stored);
     made->floats = made->bytes / (int64_t)sizeof(float);
-    made->engine = cpu_open(stage)->engine;
     made->threads = stage->run->threads;
     return made;
 }
@@ -64,10 +63,55 @@ const pn_layout *cpu_choose(pn_stage *stage, pn_tensor *tensor, dnn_layout wante
     return tensor->layout;
 }
 
+struct cpu_move {
+    dnnl_primitive_t reorder;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arg[3]; /* from, to, scratch */
+    int threads;            /* of the run */
+};
+
+static cpu_move *move_new(pn_stage *stage, dnn_layout from, dnn_layout to)
+{
+    const dnnl_engine_t engine = cpu_open(stage)->engine;
+    dnnl_primitive_desc_t descriptor = dnn_reorder(engine, from, to);
+    if (!descriptor)
+        pn_fail(stage, "internal error: oneDNN has no reorder of a parameter");
+    cpu_move *made = pn_alloc(sizeof *made);
+    *made = (cpu_move){.arg = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}, {DNNL_ARG_SCRATCHPAD, NULL}},
+                       .threads = stage->run->threads};
+    const dnn_layout pad = dnn_wants(descriptor, dnnl_query_scratchpad_md);
+    dnn_need(dnnl_primitive_create(&made->reorder, descriptor), "reorder");
+    dnn_need(dnnl_stream_create(&made->stream, engine, dnnl_stream_default_flags), "stream");
+    dnn_need(dnnl_memory_create(&made->arg[0].memory, from, engine, DNNL_MEMORY_NONE), "memory");
+    dnn_need(dnnl_memory_create(&made->arg[1].memory, to, engine, DNNL_MEMORY_NONE), "memory");
+    dnn_need(dnnl_memory_create(&made->arg[2].memory, pad, engine, DNNL_MEMORY_ALLOCATE), "memory");
+    dnn_need(dnnl_primitive_desc_destroy(descriptor), "reorder");
+    return made;
+}
+
+/* On any thread: of a stage, or the main one. */
+static void move(const cpu_move *m, const float *source, float *result)
+{
+    team_set(m->threads);
+    dnn_need(dnnl_memory_set_data_handle(m->arg[0].memory, (float *)source), "memory");
+    dnn_need(dnnl_memory_set_data_handle(m->arg[1].memory, result), "memory");
+    dnn_need(dnnl_primitive_execute(m->reorder, m->stream, 3, m->arg), "reorder");
+    dnn_need(dnnl_stream_wait(m->stream), "reorder");
+}
+
+void cpu_make_moves(pn_stage *stage, pn_layout *layout)
+{
+    if (layout->is_plain)
+        return;
+    layout->to_plain = move_new(stage, layout->stored, layout->plain);
+    layout->from_plain = move_new(stage, layout->plain, layout->stored);
+}
+
 const pn_layout *cpu_choose_param(pn_stage *stage, pn_param *param, int rank, const int64_t *dim, dnn_layout wanted)
 {
     const bool fits = dnn_bytes(wanted) <= param->room * (int64_t)sizeof(float);
     param->layout = layout_new(stage, rank, dim, fits ? wanted : NULL);
+    cpu_make_moves(stage, param->layout);
     return param->layout;
 }
 
@@ -84,32 +128,6 @@ int64_t pn_tensor_floats(const pn_tensor *t)
     return t->layout ? t->layout->floats : cpu_elements(t);
 }
 
-/* On any thread: of a stage, or the main one. */
-static void convert(const pn_layout *layout, dnn_layout from, const float *source, dnn_layout to, float *result)
-{
-    const dnnl_engine_t engine = layout->engine;
-    team_set(layout->threads);
-    dnnl_primitive_desc_t descriptor = dnn_reorder(engine, from, to);
-    if (!descriptor)
-        pn_fail(NULL, "internal error: oneDNN has no reorder of a parameter");
-    dnnl_primitive_t reorder;
-    dnnl_stream_t stream;
-    dnnl_exec_arg_t arg[3] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}, {DNNL_ARG_SCRATCHPAD, NULL}};
-    const dnn_layout pad = dnn_wants(descriptor, dnnl_query_scratchpad_md);
-    dnn_need(dnnl_primitive_create(&reorder, descriptor), "reorder");
-    dnn_need(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
-    dnn_need(dnnl_memory_create(&arg[0].memory, from, engine, (float *)source), "memory");
-    dnn_need(dnnl_memory_create(&arg[1].memory, to, engine, result), "memory");
-    dnn_need(dnnl_memory_create(&arg[2].memory, pad, engine, DNNL_MEMORY_ALLOCATE), "memory");
-    dnn_need(dnnl_primitive_execute(reorder, stream, 3, arg), "reorder");
-    dnn_need(dnnl_stream_wait(stream), "reorder");
-    for (int i = 0; i < 3; i++)
-        dnn_need(dnnl_memory_destroy(arg[i].memory), "memory");
-    dnn_need(dnnl_stream_destroy(stream), "stream");
-    dnn_need(dnnl_primitive_destroy(reorder), "reorder");
-    dnn_need(dnnl_primitive_desc_destroy(descriptor), "reorder");
-}
-
 static size_t plain_bytes(const pn_param *param)
 {
     int64_t n = sizeof(float);
@@ -124,7 +142,7 @@ void pn_param_to_plain(const pn_param *param, const float *stored, float *plain)
     if (!layout || layout->is_plain)
         memcpy(plain, stored, plain_bytes(param));
     else
-        convert(layout, layout->stored, stored, layout->plain, plain);
+        move(layout->to_plain, stored, plain);
 }
 
 void pn_param_from_plain(const pn_param *param, const float *plain, float *stored)
@@ -134,5 +152,5 @@ void pn_param_from_plain(const pn_param *param, const float *plain, float *store
     if (!layout || layout->is_plain)
         memcpy(stored, plain, plain_bytes(param));
     else
-        convert(layout, layout->plain, plain, layout->stored, stored);
+        move(layout->from_plain, plain, stored);
 }

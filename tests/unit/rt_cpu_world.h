@@ -92,16 +92,22 @@ static inline float *slot(const pn_area *a, int k)
 }
 
 /* Between plain order and a slot, through the services for parameters, which know layouts. */
-static inline void put(const pn_tensor *t, const float *plain, float *to)
+static inline pn_param param_like(const pn_tensor *t)
 {
     pn_param p = {.rank = t->rank, .layout = t->layout, .room = pn_tensor_floats(t)};
     memcpy(p.dim, t->dim, sizeof p.dim);
+    if (t->layout)
+        cpu_make_moves(&world_of(t->layout->threads)->stage, t->layout);
+    return p;
+}
+static inline void put(const pn_tensor *t, const float *plain, float *to)
+{
+    const pn_param p = param_like(t);
     pn_param_from_plain(&p, plain, to);
 }
 static inline float *get(const pn_tensor *t, const float *from)
 {
-    pn_param p = {.rank = t->rank, .layout = t->layout};
-    memcpy(p.dim, t->dim, sizeof p.dim);
+    const pn_param p = param_like(t);
     float *plain = floats(elements(t->rank, t->dim));
     pn_param_to_plain(&p, from, plain);
     return plain;
