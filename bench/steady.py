@@ -1,0 +1,38 @@
+"""steady: what a program's --trace says of its run once it is under way: medians over the minibatches, so that the first ones,
+which fault pages in and fill the pipe, and the last ones, which empty it, do not count. Imported by cost_model, cuts,
+paper_speedup.
+"""
+import json
+import statistics
+
+WORK_TIME = "on a core us"
+STEPS = ("forward", "backward", "update")
+
+
+def of(path):
+    """Of a trace of 8 minibatches or more, in us a minibatch: {"step": the real time from one update to the next, of the slowest
+    stage, "busy": [of each stage, the time that its thread had a core for forward, backward and update, waits left out]}."""
+    with open(path, encoding="utf-8") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+    tracks = [sorted((e for e in events if e["tid"] == track), key=lambda e: e["ts"]) for track in sorted({e["tid"] for e in events})]
+    return {"step": max(step_of(track) for track in tracks), "busy": [busy_of(track) for track in tracks]}
+
+
+def step_of(track):
+    updates = [event["ts"] + event["dur"] for event in track if event["name"] == "update"]
+    return statistics.median(after - before for before, after in zip(updates, updates[1:]))
+
+
+def busy_of(track):
+    waits = [(event["ts"], event["args"][WORK_TIME]) for event in track if event["cat"] == "wait"]
+    times, at = {name: [] for name in STEPS}, 0
+    for event in (e for e in track if e["cat"] == "step"):
+        took = event["args"][WORK_TIME]
+        while at < len(waits) and waits[at][0] < event["ts"] + event["dur"]:
+            took -= waits[at][1]
+            at += 1
+        if event["name"] in times:
+            times[event["name"]].append(took)
+    slices = round(len(times["forward"]) / len(times["update"]))  # microbatches of a minibatch
+    forward, backward, update = (statistics.median(times[name]) for name in STEPS)
+    return slices * (forward + backward) + update
