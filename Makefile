@@ -171,8 +171,9 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	$(Q)install -m 755 $(B)/pnetc $(DESTDIR)$(PREFIX)/bin/
 	$(Q)install -m 644 $(libraries) $(DESTDIR)$(PREFIX)/lib/pnetc/
 	$(Q)install -m 644 runtime/pn.h runtime/pn_profile.h $(DESTDIR)$(PREFIX)/include/pnetc/
-	$(Q)install -d $(DESTDIR)$(PREFIX)/include/pnetc/cuda
+	$(Q)install -d $(DESTDIR)$(PREFIX)/include/pnetc/cuda/device
 	$(Q)install -m 644 runtime/cuda/kernels.cuh $(DESTDIR)$(PREFIX)/include/pnetc/cuda/
+	$(Q)install -m 644 runtime/cuda/device/*.cuh $(DESTDIR)$(PREFIX)/include/pnetc/cuda/device/
 	$(Q)install -m 644 compiler/man/pnetc.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	$(Q)install -m 644 grammar/pnet.5 $(DESTDIR)$(PREFIX)/share/man/man5/
 	$(Q)install -m 644 README.md LICENSE grammar/REFERENCE.md $(DESTDIR)$(PREFIX)/share/doc/pnetc/

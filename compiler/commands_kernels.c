@@ -80,17 +80,35 @@ static void print_table(Text *out, const KernelImage *image)
     }
 }
 
+/* A header of the runtime, and then what it includes. */
+static void add_header(Session *s, KernelHeaders *headers, const char *folder, const char *name)
+{
+    static const char directive[] = "\n#include \"";
+    const SourceFile *file = load_text(s->arena, s->diags, &s->sources, arena_printf(s->arena, "%s/%s", folder, name));
+    if (!file)
+        return;
+    if (headers->count == MOST_HEADERS)
+        ICE("kernels: more than %d headers", MOST_HEADERS);
+    headers->name[headers->count] = name;
+    headers->text[headers->count++] = file->text;
+    for (const char *at = file->text; (at = strstr(at, directive));) {
+        at += strlen(directive);
+        add_header(s, headers, folder, arena_text(s->arena, at, strcspn(at, "\"\n")));
+    }
+}
+
 int command_kernels(Session *s)
 {
     const Options *o = &s->options;
     int sm[MOST_ARCHS];
     const int count = archs_of(o->arch ? o->arch : "80,90,100", sm);
     const Runtime runtime = runtime_find(s->arena, s->self);
-    const char *header = arena_printf(s->arena, "%s/cuda/kernels.cuh", runtime.include);
     const SourceFile *source = load_text(s->arena, s->diags, &s->sources, o->file[0]);
-    const SourceFile *shared = load_text(s->arena, s->diags, &s->sources, header);
-    const KernelImage *image =
-        source && shared ? nvrtc_compile(s->arena, s->diags, o->file[0], source->text, shared->text, sm, count) : NULL;
+    KernelHeaders headers = {.count = 0};
+    add_header(s, &headers, runtime.include, "cuda/kernels.cuh");
+    const KernelImage *image = source && headers.count
+                                   ? nvrtc_compile(s->arena, s->diags, o->file[0], source->text, &headers, sm, count)
+                                   : NULL;
     if (session_errors(s) || !image)
         return 1;
     Text out = text_new(s->arena);

@@ -7,7 +7,8 @@ void emit_makefile(Emit *e, Text *out)
     const int64_t small_model = INT64_C(1900) * 1000 * 1000;
     static const char kernels[] = "# The kernels, compiled by NVRTC (ARCH: of which GPUs); no nvcc, no driver.\n"
                                   "ARCH ?= 80,90,100\n"
-                                  "build/kernels.c: kernels.cu Makefile $(dir $(HEADER))cuda/kernels.cuh | build\n"
+                                  "build/kernels.c: kernels.cu Makefile $(wildcard $(dir $(HEADER))cuda/*.cuh "
+                                  "$(dir $(HEADER))cuda/device/*.cuh) | build\n"
                                   "\t\"$(PNETC)\" kernels $< --arch=$(ARCH) -o $@\n"
                                   "build/kernels.o: build/kernels.c\n"
                                   "\t$(CC) -std=c11 $(WARN) $(FLAGS) -c -o $@ $<\n\n";

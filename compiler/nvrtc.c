@@ -58,7 +58,8 @@ typedef struct {
     Arena *arena;
     Diags *diags;
     Nvrtc nvrtc;
-    const char *path, *source, *header;
+    const char *path, *source;
+    const KernelHeaders *headers;
 } Compiler;
 
 static const char *log_of(Compiler *c, Handle program)
@@ -83,9 +84,10 @@ static bool compile(Compiler *c, int sm, Binary *binary, KernelFacts *facts)
 {
     const char *arch = sm ? arena_printf(c->arena, "sm_%d", sm) : "compute_75";
     const char *option[] = {arena_printf(c->arena, "--gpu-architecture=%s", arch), "--std=c++17", "--ptxas-options=-v"};
-    const char *name = strrchr(c->path, '/'), *include[] = {"cuda/kernels.cuh"};
+    const char *name = strrchr(c->path, '/');
     Handle program = NULL;
-    int error = c->nvrtc.create(&program, c->source, name ? name + 1 : c->path, 1, &c->header, include);
+    int error = c->nvrtc.create(&program, c->source, name ? name + 1 : c->path, c->headers->count, c->headers->text,
+                                c->headers->name);
     if (error)
         return failed(c, arch, error, "");
     error = c->nvrtc.compile(program, COUNT(option), option);
@@ -108,10 +110,10 @@ static bool compile(Compiler *c, int sm, Binary *binary, KernelFacts *facts)
     return true;
 }
 
-KernelImage *nvrtc_compile(Arena *arena, Diags *diags, const char *path, const char *source, const char *header,
-                           const int *sm, int count)
+KernelImage *nvrtc_compile(Arena *arena, Diags *diags, const char *path, const char *source,
+                           const KernelHeaders *headers, const int *sm, int count)
 {
-    Compiler c = {.arena = arena, .diags = diags, .path = path, .source = source, .header = header};
+    Compiler c = {.arena = arena, .diags = diags, .path = path, .source = source, .headers = headers};
     const char *why = open_library(arena, &c.nvrtc);
     if (why) {
         diag_error(diags, P0610, (Span){0}, "%s cannot be compiled: %s", path, why);

@@ -36,9 +36,15 @@ typedef struct {
     int count;
     KernelFacts facts;
 } KernelImage;
-/* Compiles a source for each architecture, and to PTX for newer ones; `header` is what it includes as "cuda/kernels.cuh".
- * Same texts, same bytes. NULL after P0610, with NVRTC's messages. */
-KernelImage *nvrtc_compile(Arena *arena, Diags *diags, const char *path, const char *source, const char *header,
-                           const int *sm, int count);
+enum { MOST_HEADERS = 32 };
+/* What a source includes, by the names that it includes them by: "cuda/kernels.cuh". */
+typedef struct {
+    const char *name[MOST_HEADERS], *text[MOST_HEADERS];
+    int count;
+} KernelHeaders;
+/* Compiles a source for each architecture, and to PTX for newer ones. Same texts, same bytes. NULL after P0610, with
+ * NVRTC's messages. */
+KernelImage *nvrtc_compile(Arena *arena, Diags *diags, const char *path, const char *source,
+                           const KernelHeaders *headers, const int *sm, int count);
 
 #endif

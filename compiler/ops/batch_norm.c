@@ -133,7 +133,7 @@ static void emit_evaluate(Emit *e, const Node *node)
               emit_running(e, node, RUNNING_MEAN), emit_running(e, node, RUNNING_VARIANCE), emit_out(e, node));
 }
 
-/* Parameters in the order of kernels.cuh; epsilon and momentum are numbers of the text. */
+/* Parameters in the order of cuda/device/norm.cuh; epsilon and momentum are numbers of the text. */
 static void emit_kernels(Emit *e, const Node *node)
 {
     Arena *a = emit_arena(e);

@@ -151,7 +151,7 @@ static void emit_average_backward(Emit *e, const Node *node)
               emit_gradient_in(e, node, 0));
 }
 
-/* "Pool<batch, ...>" of kernels.cuh */
+/* "Pool<batch, ...>" of cuda/device/pool.cuh */
 static const char *pool_text(Emit *e, const Node *node)
 {
     const ref_pool p = window(emit_graph(e), node);
