@@ -38,43 +38,6 @@ static void check_ops(Emit *e)
     }
 }
 
-/* What the update of a target with kernels of its own can do: runtime/cuda/kernels.cuh. */
-static void check_training(Emit *e)
-{
-    const Choice *optimizer = &e->sched->settings->train.optimizer;
-    const char *target = e->plan->target->name;
-    if (!e->device)
-        return;
-    static const char *const known[] = {"sgd", "adam", "adamw"};
-    bool found = false;
-    for (int i = 0; i < COUNT(known); i++)
-        found |= !strcmp(optimizer->name, known[i]);
-    if (!found) {
-        diag_error(e->diags, P0611, optimizer->span, "target '%s' has no kernel for optimizer %s", target,
-                   optimizer->name);
-        diag_hint(e->diags, "it has them for sgd, adam and adamw");
-    }
-    if (e->graph->microbatches > 1) {
-        diag_error(e->diags, P0611, e->sched->phase[0].choice->span,
-                   "target '%s' has no kernel that sums the gradients of microbatches", target);
-        diag_hint(e->diags, "leave microbatches out, or take target cpu");
-    }
-    if (e->sched->settings->pipeline.recompute) {
-        diag_error(e->diags, P0611, e->sched->phase[0].choice->span, "target '%s' cannot compute forwards again",
-                   target);
-        diag_hint(e->diags, "leave recompute and replay out, or take target cpu");
-    }
-    for (int i = 0; i < e->sched->nphases; i++)
-        for (int s = 0; s < e->pipe->nstages; s++) {
-            if (!e->sched->phase[i].cure[s].active)
-                continue;
-            diag_error(e->diags, P0611, e->sched->phase[i].choice->span,
-                       "target '%s' has no kernel for what corrects the staleness of stage %d", target, s);
-            diag_hint(e->diags, "leave cure out, or choose a weight rule that does not predict");
-            return;
-        }
-}
-
 /* "lenet5.pnet:6" per node. */
 static void find_lines(Emit *e)
 {
@@ -135,7 +98,6 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     Files files = {0};
     check_name(e);
     check_ops(e);
-    check_training(e);
     if (diag_errors(diags))
         return files;
 

@@ -219,7 +219,7 @@ void emit_descriptor(Emit *e, Text *out)
                     e->replicas > 1 ? "" : ".weights = weights[0], ", plan->sums ? " .sum = gradient_sum," : "",
                     e->replicas == 1 && plan->states ? " .state = state[0]," : "");
     if (params && plan->ahead)
-        text_printf(out, "    .ahead = ahead[0], .aheads = %d,\n", plan->ahead);
+        text_printf(out, "    %s.aheads = %d,\n", e->device ? "" : ".ahead = ahead[0], ", plan->ahead);
     if (cured(e))
         text_printf(out, "    .cure = cure,\n");
     if (plan->running_floats && !e->device)

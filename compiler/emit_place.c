@@ -20,12 +20,17 @@ static void place_weights(Emit *e, Text *out)
         return;
     place_ring(e, out, "weights", plan->versions);
     place_flat(out, "dw", "WEIGHTS");
+    if (plan->sums)
+        place_flat(out, "gradient_sum", "WEIGHTS");
     if (plan->states)
         place_ring(e, out, "state", plan->states);
+    if (plan->ahead)
+        place_ring(e, out, "ahead", plan->ahead);
     if (plan->running_floats)
         place_flat(out, "running", "RUNNING");
-    text_printf(out, "    pn_place_weights(stage, weights[0], dw, %s, %s);\n", plan->states ? "state[0]" : "NULL",
-                plan->running_floats ? "running" : "NULL");
+    text_printf(out, "    pn_place_weights(stage, &(pn_weights){weights[0], dw, %s, %s, %s, %s});\n",
+                plan->sums ? "gradient_sum" : "NULL", plan->states ? "state[0]" : "NULL",
+                plan->ahead ? "ahead[0]" : "NULL", plan->running_floats ? "running" : "NULL");
 }
 
 /* The slots of the registers that this stage gives, and the gradients that come back in them. */
@@ -73,6 +78,8 @@ static void tensor_rows(Emit *e, Text *out, const StageValue *value)
         memory_row(out, value->name, "gradient", arena_printf(e->arena, "t + %s", value->gradient_name));
     else if (value->gradient_name && crosses)
         memory_row(out, value->name, "gradient", arena_printf(e->arena, "%s_gradient", reg));
+    if (value->again)
+        memory_row(out, value->name, "again", value->again_name);
     if (value->partial)
         memory_row(out, value->name, "partial", arena_printf(e->arena, "t + %s", value->partial_name));
     if (value->test)
@@ -90,6 +97,8 @@ void emit_place(Emit *e, Text *out)
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->saved)
             place_ring(e, out, value->name, value->saved->slots);
+        if (value->again)
+            place_ring(e, out, value->again_name, 1);
         if (value->aux)
             place_ring(e, out, value->aux_name, value->aux->slots);
     }

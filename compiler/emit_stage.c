@@ -218,13 +218,16 @@ static void weight_arrays(Emit *e, Text *out)
                     e->replicas > 1 ? "#endif\n" : "", e->replicas > 1 ? ", of this slice of the minibatch" : "");
     }
     if (plan->sums)
-        text_printf(out,
-                    "static PN_BUFFER float gradient_sum[WEIGHTS]; /* of the gradients of a minibatch's slices */\n");
+        text_printf(out, "static %s; /* of the gradients of a minibatch's slices */\n",
+                    e->device ? "float *gradient_sum" : "PN_BUFFER float gradient_sum[WEIGHTS]");
     if (plan->states && e->device)
         text_printf(out, "static float (*state)[WEIGHTS];   /* of the optimiser: %d */\n", plan->states);
     else if (plan->states && e->replicas == 1)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
-    if (plan->ahead)
+    if (plan->ahead && e->device)
+        text_printf(out, "static float (*ahead)[WEIGHTS];   /* what forward or backward reads in their place: %d */\n",
+                    plan->ahead);
+    else if (plan->ahead)
         text_printf(
             out, "static PN_BUFFER float ahead[%d][WEIGHTS];   /* what forward or backward reads in their place */\n",
             plan->ahead);

@@ -66,7 +66,10 @@ typedef struct {
 /* For targets with memory of their own (cuda), in the function `place` of a stage, once, before its init: the address of
  * `slots` buffers of `bytes` each there. Places follow each other as they are asked for, multiples of 64 bytes apart. */
 void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots);
-void pn_place_weights(pn_stage *stage, float *weights, float *gradient, float *state, float *running);
+typedef struct {
+    float *weights, *gradient, *sum, *state, *ahead, *running; /* as in pn_stage_def */
+} pn_weights;
+void pn_place_weights(pn_stage *stage, const pn_weights *weights);
 
 /* A trainable tensor: `room` floats at `offset` of its stage's weights; plain shape in dim. running: not trained, at
  * `offset` of the stage's running statistics. */

@@ -167,6 +167,8 @@ static inline uint64_t pn_dropout_key(uint64_t seed, const char *name, int64_t m
 /* Position `index` of epoch `epoch` in a shuffled order of n samples: a permutation for each (seed, epoch), no tables.
  */
 int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n);
+/* Bits of half a position in such an order. */
+int pn_shuffle_half(int64_t n);
 
 /* Fills `plain` (product of dim floats) with the initial values of a parameter (core/init.c). */
 void pn_param_initial(const pn_param *param, uint64_t seed, float *plain);
@@ -207,10 +209,26 @@ typedef struct {
     double rate; /* of this update, all factors included */
     double momentum, on_velocity, on_gradient;
 } pn_terms;
-/* Makes `next` of the weights w and the stage's gradient and state, by optimizer `name` with arguments `value`; false: core
- * does it. */
-bool pn_target_update(pn_stage *stage, const char *name, const double *value, const pn_terms *terms, const float *w,
-                      float *next);
+/* All that an update needs; core knows it (core/update.c). */
+typedef struct {
+    const char *optimizer;
+    const double *value; /* its arguments, in the order of core/choices.def */
+    const pn_cure *cure; /* NULL: none */
+    pn_terms terms;      /* of update t */
+    double reach;        /* times cure->forward and backward: how far update t looks ahead */
+} pn_update_rule;
+/* The stored weights that pn_backward_weights gives, or makes something of. */
+const float *pn_backward_version(pn_stage *stage, int64_t minibatch);
+pn_update_rule pn_update_rule_of(const pn_stage *stage, int64_t t);
+/* What core does with arrays of weights, where they are out of its reach (the stage's def has them); false: core does it.
+ * update: makes `next` of the weights w, the gradient and the state, and what the next forward reads ahead of them.
+ * ahead: `to` becomes w followed along the velocity, as a forward or a backward wants; back: less so many mean steps.
+ * scale: of the velocity. sum: the gradient of microbatch `slice` is there (core/stage.c). */
+bool pn_target_update(pn_stage *stage, const float *w, float *next);
+bool pn_target_ahead(pn_stage *stage, const float *w, bool backward, float *to);
+bool pn_target_back(pn_stage *stage, const float *w, double times, float *to);
+bool pn_target_scale(pn_stage *stage, double factor);
+bool pn_target_sum(pn_stage *stage, int64_t slice, int64_t slices);
 /* Fills `to` as pn_input and pn_test_input say; false: this target leaves it to them. */
 bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to);
 /* A slot changes hands: just after room and take have found it, just before give and done let it go. */
@@ -271,12 +289,6 @@ typedef struct {
      * shapes (raw). */
     void (*open)(pn_dataset *data, const pn_program *program, const pn_choice *choice, const char *path, uint64_t seed);
 } pn_source;
-/* Sample i of training minibatch (or test batch) n: its number, and how augmentation moves it. */
-typedef struct {
-    int64_t sample, down, right;
-    bool mirror;
-} pn_pick;
-pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test);
 const pn_source *pn_source_find(const char *name);
 /* Opens the data of a run, checks it against the program's inputs and batch, sets run->data (needs program and seed;
  * core calls it once, before the first step). `option` is the text of --data, NULL: not given: a folder, SOURCE or

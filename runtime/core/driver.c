@@ -170,6 +170,19 @@ static void pass(pn_stage *stage, Step step)
         stage->cursor->position = (stage->cursor->position + 1) % (int)strlen(order->body);
 }
 
+/* With what must be there again before it, and the sum of gradients behind it. */
+static void backward(pn_stage *stage, int64_t n)
+{
+    const pn_stage_def *def = stage->def;
+    if (def->recompute) {
+        stage->recomputing = true;
+        def->recompute(stage, n);
+        stage->recomputing = false;
+    }
+    def->backward(stage, n);
+    stage_end_backward(stage, n);
+}
+
 static void do_step(pn_stage *stage, Step step)
 {
     const pn_stage_def *def = stage->def;
@@ -183,13 +196,7 @@ static void do_step(pn_stage *stage, Step step)
     case ACTION_BACKWARD:
         pass(stage, step);
         stage_begin_backward(stage, step.n);
-        if (def->recompute) {
-            stage->recomputing = true;
-            def->recompute(stage, step.n);
-            stage->recomputing = false;
-        }
-        pn_target_run(stage, PN_RUN_BACKWARD, def->backward, step.n);
-        stage_end_backward(stage, step.n);
+        pn_target_run(stage, PN_RUN_BACKWARD, backward, step.n);
         stage->backwards++;
         stage->in_flight--;
         break;

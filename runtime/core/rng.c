@@ -60,12 +60,18 @@ static uint64_t feistel(uint64_t key, uint64_t x, int half)
     return (left << half) | right;
 }
 
-int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n)
+int pn_shuffle_half(int64_t n)
 {
-    assert(0 <= index && index < n);
     int half = 1;
     while (half < 31 && (INT64_C(1) << (2 * half)) < n)
         half++;
+    return half;
+}
+
+int64_t pn_shuffled(uint64_t seed, int64_t epoch, int64_t index, int64_t n)
+{
+    assert(0 <= index && index < n);
+    const int half = pn_shuffle_half(n);
     uint64_t key = pn_random(pn_key(seed, "shuffle"), (uint64_t)epoch);
     uint64_t x = (uint64_t)index;
     do

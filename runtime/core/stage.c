@@ -99,7 +99,7 @@ void stage_end_backward(pn_stage *stage, int64_t n)
     const pn_stage_def *def = stage->def;
     const int64_t slices = pn_microbatches(stage->run->program), slice = n % slices;
     float *restrict sum = def->sum, *restrict gradient = def->gradient;
-    if (slices == 1 || def->weight_floats == 0)
+    if (slices == 1 || def->weight_floats == 0 || pn_target_sum(stage, slice, slices))
         return;
     if (slice == 0) {
         memcpy(sum, gradient, sizeof *sum * (size_t)def->weight_floats);
@@ -127,11 +127,16 @@ const float *pn_forward_weights(pn_stage *stage, int64_t minibatch)
     return version == stage->updates ? update_forward(stage) : version_kept(stage, minibatch, version);
 }
 
-const float *pn_backward_weights(pn_stage *stage, int64_t minibatch)
+const float *pn_backward_version(pn_stage *stage, int64_t minibatch)
 {
     if (!stage->phase->stash)
-        return update_backward(stage);
+        return stage_version(stage, stage->updates);
     return version_kept(stage, minibatch, stage->read_version[minibatch % stage->def->ring]);
+}
+
+const float *pn_backward_weights(pn_stage *stage, int64_t minibatch)
+{
+    return stage->phase->stash ? pn_backward_version(stage, minibatch) : update_backward(stage);
 }
 
 const float *pn_test_weights(pn_stage *stage)

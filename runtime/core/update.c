@@ -88,9 +88,20 @@ static void settle_velocity(pn_stage *stage)
     if (stage->velocity_rate == factor)
         return;
     float scale = (float)(stage->velocity_rate / factor);
-    for (int64_t i = 0; i < stage->def->weight_floats; i++)
-        stage->def->state[i] *= scale;
+    if (!pn_target_scale(stage, stage->velocity_rate / factor))
+        for (int64_t i = 0; i < stage->def->weight_floats; i++)
+            stage->def->state[i] *= scale;
     stage->velocity_rate = factor;
+}
+
+pn_update_rule pn_update_rule_of(const pn_stage *stage, int64_t t)
+{
+    const pn_recipe *recipe = stage->run->recipe;
+    return (pn_update_rule){.optimizer = recipe->optimizer->name,
+                            .value = recipe->optimizer_value,
+                            .cure = update_cure(stage),
+                            .terms = terms_of(stage, t),
+                            .reach = t == stage->updates ? stage->velocity_rate / rate_factor(stage) : 1};
 }
 
 void update_begin(pn_stage *stage)
@@ -123,11 +134,14 @@ static void ahead_part(void *data, int64_t from, int64_t to)
     }
 }
 
-static void ahead_of(pn_stage *stage, double reach, float *to)
+static void ahead_of(pn_stage *stage, bool backward, float *to)
 {
+    const pn_update_rule rule = pn_update_rule_of(stage, stage->updates);
     Work work = {.stage = stage, .version = stage_version(stage, stage->updates), .to = to};
-    work.reach = reach * stage->velocity_rate / rate_factor(stage);
-    work.now = terms_of(stage, stage->updates);
+    if (pn_target_ahead(stage, work.version, backward, to))
+        return;
+    work.reach = (backward ? rule.cure->backward : rule.cure->forward) * rule.reach;
+    work.now = rule.terms;
     pn_target_split(stage, stage->def->weight_floats, PART, ahead_part, &work);
 }
 
@@ -138,7 +152,7 @@ const float *update_forward(pn_stage *stage)
     if (!cure || cure->forward == 0 || stage->def->weight_floats == 0)
         return version;
     if (stage->ahead_version != stage->updates) {
-        ahead_of(stage, cure->forward, stage->def->ahead);
+        ahead_of(stage, false, stage->def->ahead);
         stage->ahead_version = stage->updates;
     }
     return stage->def->ahead;
@@ -164,9 +178,10 @@ const float *update_backward(pn_stage *stage)
     float *to = stage->def->ahead + (cure->forward != 0 ? stage->def->weight_floats : 0);
     if (cure->memory > 0) {
         Work work = {.stage = stage, .cure = cure, .version = stage_version(stage, stage->updates), .to = to};
-        pn_target_split(stage, stage->def->weight_floats, PART, back_part, &work);
+        if (!pn_target_back(stage, work.version, cure->back, to))
+            pn_target_split(stage, stage->def->weight_floats, PART, back_part, &work);
     } else {
-        ahead_of(stage, cure->backward, to);
+        ahead_of(stage, true, to);
     }
     return to;
 }
@@ -222,9 +237,7 @@ void pn_update(pn_stage *stage)
                      .then = terms_of(stage, stage->updates + 1),
                      .version = stage_version(stage, stage->updates),
                      .to = stage_version(stage, stage->updates + 1)};
-        const pn_recipe *recipe = stage->run->recipe;
-        if (!pn_target_update(stage, recipe->optimizer->name, recipe->optimizer_value, &work.now, work.version,
-                              work.to))
+        if (!pn_target_update(stage, work.version, work.to))
             pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
         if (work.cure && work.cure->forward != 0)
             stage->ahead_version = stage->updates + 1;

@@ -13,15 +13,27 @@
 #include "rt.h"
 
 /* ---- what kernels.cuh has, too ---- */
-enum { CUDA_THREADS = 256 };
+enum { CUDA_THREADS = 256, CUDA_ROWS = 512 };
 typedef struct {
     int32_t sample;
     int16_t down, right;
     int32_t mirror;
 } cuda_pick;
 typedef struct {
-    cuda_pick pick[CUDA_THREADS];
-} cuda_picks;
+    uint64_t shuffle, augment;
+    int64_t count, batches;
+    int32_t batch, slice, slices, half, crop, flip, moves, _;
+} cuda_sampler;
+typedef struct {
+    float rate, keep, scale, scale_before, forward, backward;
+} cuda_row;
+typedef struct {
+    uint64_t updates;
+    cuda_row row[CUDA_ROWS];
+} cuda_rates;
+typedef struct {
+    float momentum, add_momentum, square, add_square, decay, epsilon, on_velocity, on_gradient, memory, add_memory;
+} cuda_rule;
 typedef struct {
     int32_t batch, channels, height, width, channels_last;
     float scale[8], shift[8];
@@ -48,7 +60,7 @@ typedef struct {
 typedef struct {
     const char *op, *name; /* as messages call it; in kernels.cu */
     const char *takes;     /* a letter a parameter: p pointer, i int, f float, d double, l 64 bits, or a struct: */
-    int64_t blocks;        /* P cuda_picks, K cuda_pick, I cuda_images */
+    int64_t blocks;        /* S cuda_sampler, I cuda_images, R cuda_rule */
     cudaKernel_t kernel;
 } cuda_kernel;
 
@@ -60,18 +72,13 @@ struct cuda_stage {
     cudnnHandle_t dnn;
     void *workspace; /* of cuDNN, and of sums over rows: used by one operation after another */
     int64_t workspace_bytes;
-    bool counts;         /* some operation reads the number of the minibatch */
-    uint64_t *minibatch; /* on the device: of the step */
-    cuda_pick *picks;    /* on the device: of the step */
-    int64_t picked;      /* for which minibatch; CUDA_NONE: for none */
-    bool picked_test;
-    cuda_kernel set_minibatch, set_picks, gather, gather_labels; /* of every program */
-    cuda_kernel relu_mask, accumulate, sgd, adam, loss_sum;
-    cuda_loss loss;               /* of the step at work */
-    struct cuda_reports *reports; /* report.c */
-    struct cuda_graphs *graphs;   /* graph.c */
+    cuda_kernel gather, gather_labels, relu_mask, accumulate, loss_sum; /* of every program */
+    cuda_loss loss;                                                     /* of the step at work */
+    struct cuda_numbers *numbers;                                       /* input.c */
+    struct cuda_updates *updates;                                       /* update.c */
+    struct cuda_reports *reports;                                       /* report.c */
+    struct cuda_graphs *graphs;                                         /* graph.c */
 };
-enum { CUDA_NONE = -1 };
 
 cuda_stage *cuda_stage_of(pn_stage *stage);
 /* Of the step that the calling thread does: for verbs that are not told. */
@@ -109,9 +116,26 @@ void cuda_graphs_open(cuda_stage *cuda);
 void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n);
 /* While a step runs for the first time: what it does that a graph cannot. */
 void cuda_graphs_handover(cuda_stage *cuda, pn_channel *channel, pn_handover what);
-void cuda_graphs_inputs(cuda_stage *cuda);
-/* Tells the device which samples minibatch (or test batch) n has; once for all inputs of a step (ops.c). */
-void cuda_picks_set(cuda_stage *cuda, int64_t n, bool test);
+
+/* ---- the number of the minibatch, and its samples (input.c) ---- */
+void cuda_numbers_open(cuda_stage *cuda);
+/* A step begins to be launched, or captured. */
+void cuda_numbers_begin(cuda_stage *cuda, int64_t n);
+/* On the device: the number of the step's minibatch, from here on; of a forward, or of one that is done again. */
+uint64_t *cuda_number(cuda_stage *cuda);
+/* Which of the two the step has asked for; a graph that asks for them is launched for minibatch n. */
+enum { CUDA_NUMBERS = 2 };
+typedef struct {
+    bool asked[CUDA_NUMBERS];
+} cuda_asked;
+cuda_asked cuda_numbers_asked(const cuda_stage *cuda);
+void cuda_numbers_launch(cuda_stage *cuda, const cuda_asked *asked, int64_t n);
+
+/* ---- updates (update.c) ---- */
+void cuda_updates_open(cuda_stage *cuda);
+/* Before a step: the rates of the next updates are on the device. */
+void cuda_updates_cover(cuda_stage *cuda);
+int64_t cuda_blocks(int64_t items); /* of CUDA_THREADS */
 
 /* ---- losses on their way to the log (report.c) ---- */
 void cuda_reports_open(cuda_stage *cuda);

@@ -149,20 +149,22 @@ void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots)
 }
 
 /* Room between parameters belongs to none of them: zero, and zero it stays. */
-void pn_place_weights(pn_stage *stage, float *weights, float *gradient, float *state, float *running)
+void pn_place_weights(pn_stage *stage, const pn_weights *weights)
 {
     pn_stage_def *def = pn_alloc(sizeof *def);
     *def = *stage->def;
-    def->weights = weights;
-    def->gradient = gradient;
-    def->state = state;
-    def->running = running;
+    def->weights = weights->weights;
+    def->gradient = weights->gradient;
+    def->sum = weights->sum;
+    def->state = weights->state;
+    def->ahead = weights->ahead;
+    def->running = weights->running;
     const size_t bytes = sizeof(float) * (size_t)def->weight_floats;
     for (int v = 0; v < def->versions; v++)
-        CU(stage, "weights", cudaMemset(weights + v * def->weight_floats, 0, bytes));
-    CU(stage, "weights", cudaMemset(gradient, 0, bytes));
+        CU(stage, "weights", cudaMemset(def->weights + v * def->weight_floats, 0, bytes));
+    CU(stage, "weights", cudaMemset(def->gradient, 0, bytes));
     for (int k = 0; k < def->states; k++)
-        CU(stage, "weights", cudaMemset(state + k * def->weight_floats, 0, bytes));
+        CU(stage, "weights", cudaMemset(def->state + k * def->weight_floats, 0, bytes));
     CU(stage, "weights", cudaDeviceSynchronize());
     stage->def = def;
 }
@@ -173,14 +175,10 @@ static void open_kernels(cuda_stage *cuda)
 {
     pn_stage *stage = cuda->stage;
     const pn_dataset *data = stage->run->data;
-    cuda->set_minibatch = cuda_kernel_common(stage, "set_minibatch", "pl");
-    cuda->set_picks = cuda_kernel_common(stage, "set_picks", "pPi");
     cuda->gather = cuda_kernel_common(stage, data && data->train_pixels ? "gather_bytes" : "gather_values", "pppI");
     cuda->gather_labels = cuda_kernel_common(stage, "gather_labels", "pppi");
     cuda->relu_mask = cuda_kernel_common(stage, "relu_mask", "ppi");
     cuda->accumulate = cuda_kernel_common(stage, "accumulate", "ppi");
-    cuda->sgd = cuda_kernel_common(stage, "sgd", "ppppfffffi");
-    cuda->adam = cuda_kernel_common(stage, "adam", "pppppfffffffi");
     cuda->loss_sum = cuda_kernel_common(stage, "loss_sum", "ppi");
 }
 
@@ -192,7 +190,6 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
     stage->target = cuda;
     cuda->stage = stage;
     cuda->device = stage->run->target;
-    cuda->picked = CUDA_NONE;
     CU(stage, NULL, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     DNN(stage, NULL, cudnnCreate(&cuda->dnn));
     DNN(stage, NULL, cudnnSetStream(cuda->dnn, cuda->stream));
@@ -247,12 +244,11 @@ static void upload_data(cuda_device *device, const pn_dataset *data)
 void pn_target_prepare(pn_stage *stage)
 {
     cuda_stage *cuda = cuda_stage_of(stage);
-    const int64_t batch = stage->run->program->batch;
     if (!cuda->device->samples[0] && stage->run->data)
         upload_data(cuda->device, stage->run->data);
     cuda->workspace = cuda_alloc(stage, cuda->workspace_bytes, "the workspace");
-    cuda->minibatch = cuda_alloc(stage, sizeof *cuda->minibatch, "the number of the minibatch");
-    cuda->picks = cuda_alloc(stage, batch * (int64_t)sizeof *cuda->picks, "the numbers of the samples");
+    cuda_numbers_open(cuda);
+    cuda_updates_open(cuda);
     cuda_reports_open(cuda);
     cuda_graphs_open(cuda);
     cuda_order_open(stage);

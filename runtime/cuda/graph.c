@@ -2,9 +2,9 @@
  *
  * A step is straight-line code; what differs between its minibatches are the slots of rings and registers and the version
  * of the weights. For each combination of these it is captured once and launched from then on. Its first run, uncaptured,
- * tells which slots change hands and whether it reads inputs; after that a step is: take what it takes, launch, give what
- * it gives. (That a whole step may wait for all its slots first is what the transport `serial` does, too.) What must be
- * told anew each time, the minibatch and its samples, is launched in front of the graph; the loss is fetched behind it.
+ * tells which slots change hands; after that a step is: take what it takes, launch, give what it gives. (That a whole step
+ * may wait for all its slots first is what the transport `serial` does, too.) Nothing is told anew for a launch: the device
+ * counts minibatches and updates (input.c, update.c); the loss is fetched behind it.
  * Test passes, whose last batch may be ragged, are not captured. */
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +21,15 @@ typedef struct {
 typedef struct {
     Handover *handover;
     int handovers;
-    bool known, inputs;
-    cuda_loss loss; /* count 0: none */
+    bool known;
+    cuda_asked asked; /* which numbers it counts on */
+    cuda_loss loss;   /* count 0: none */
 } Frame;
 typedef struct {
     pn_run_kind kind;
     int64_t place; /* minibatch % period */
     const float *w;
+    const pn_phase *phase; /* what corrects for staleness is of a phase */
     cudaGraphExec_t exec;
 } Graph;
 struct cuda_graphs {
@@ -62,7 +64,7 @@ void cuda_graphs_open(cuda_stage *cuda)
     struct cuda_graphs *graphs = pn_alloc(sizeof *graphs);
     const char *eager = getenv("PN_CUDA_EAGER");
     graphs->wanted = !eager || strcmp(eager, "1") != 0;
-    graphs->period = def->ring;
+    graphs->period = common_multiple(def->ring, pn_microbatches(cuda->stage->run->program));
     add_slots(graphs, def->takes, def->ntakes);
     add_slots(graphs, def->gives, def->ngives);
     add_slots(graphs, def->takes_gradient, def->ntakes_gradient);
@@ -81,30 +83,33 @@ void cuda_graphs_handover(cuda_stage *cuda, pn_channel *channel, pn_handover wha
         frame->handover[frame->handovers++] = (Handover){channel, what};
 }
 
-void cuda_graphs_inputs(cuda_stage *cuda)
+static void begin(cuda_stage *cuda, void (*step)(pn_stage *stage, int64_t n), int64_t n)
 {
-    if (cuda->graphs->learning)
-        cuda->graphs->learning->inputs = true;
+    cuda_numbers_begin(cuda, n);
+    step(cuda->stage, n);
 }
 
 static void learn(cuda_stage *cuda, Frame *frame, void (*step)(pn_stage *stage, int64_t n), int64_t n)
 {
     cuda->graphs->learning = frame;
-    step(cuda->stage, n);
+    begin(cuda, step, n);
     cuda->graphs->learning = NULL;
+    frame->asked = cuda_numbers_asked(cuda);
     frame->loss = cuda->loss;
     frame->known = true;
 }
 
-static Graph *find(struct cuda_graphs *graphs, pn_run_kind kind, int64_t place, const float *w)
+static Graph *find(struct cuda_graphs *graphs, pn_run_kind kind, int64_t place, const float *w, const pn_phase *phase)
 {
-    for (int i = 0; i < graphs->count; i++)
-        if (graphs->graph[i].kind == kind && graphs->graph[i].place == place && graphs->graph[i].w == w)
-            return &graphs->graph[i];
+    for (int i = 0; i < graphs->count; i++) {
+        Graph *known = &graphs->graph[i];
+        if (known->kind == kind && known->place == place && known->w == w && known->phase == phase)
+            return known;
+    }
     if (graphs->count == MOST_GRAPHS)
         return NULL;
     Graph *graph = &graphs->graph[graphs->count++];
-    *graph = (Graph){.kind = kind, .place = place, .w = w};
+    *graph = (Graph){.kind = kind, .place = place, .w = w, .phase = phase};
     return graph;
 }
 
@@ -115,7 +120,7 @@ static void capture(cuda_stage *cuda, Graph *graph, void (*step)(pn_stage *stage
     cudaGraph_t recorded;
     CU(stage, "graph", cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
     stage->captures = true;
-    step(stage, n);
+    begin(cuda, step, n);
     stage->captures = false;
     CU(stage, "graph", cudaStreamEndCapture(cuda->stream, &recorded));
     CU(stage, "graph", cudaGraphInstantiate(&graph->exec, recorded, 0));
@@ -152,7 +157,7 @@ void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *
     struct cuda_graphs *graphs = cuda->graphs;
     pn_stage *stage = cuda->stage;
     if (!graphs->wanted || kind == PN_RUN_TEST) {
-        step(stage, n);
+        begin(cuda, step, n);
         return;
     }
     Frame *frame = &graphs->frame[kind];
@@ -160,15 +165,14 @@ void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *
         learn(cuda, frame, step, n);
         return;
     }
-    const float *w = kind == PN_RUN_FORWARD ? pn_forward_weights(stage, n) : pn_backward_weights(stage, n);
-    Graph *graph = find(graphs, kind, n % graphs->period, w);
+    const float *w = kind == PN_RUN_FORWARD ? pn_forward_weights(stage, n) : pn_backward_version(stage, n);
+    Graph *graph = find(graphs, kind, n % graphs->period, w, stage->phase);
     if (!graph) {
-        step(stage, n);
+        begin(cuda, step, n);
         return;
     }
     hand_over(stage, frame, n, true);
-    if (frame->inputs)
-        cuda_picks_set(cuda, n, false);
+    cuda_numbers_launch(cuda, &frame->asked, n);
     if (!graph->exec)
         capture(cuda, graph, step, n);
     CU(stage, "graph", cudaGraphLaunch(graph->exec, cuda->stream));

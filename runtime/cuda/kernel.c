@@ -14,21 +14,23 @@ static int letter_bytes(char letter)
     case 'i':
     case 'f':
         return 4;
-    case 'P':
-        return (int)sizeof(cuda_picks);
+    case 'S':
+        return (int)sizeof(cuda_sampler);
     case 'I':
         return (int)sizeof(cuda_images);
+    case 'R':
+        return (int)sizeof(cuda_rule);
     default:
         return 8; /* p, d, l */
     }
 }
 
-/* Parameters are aligned to their size, structs to 4. */
+/* Parameters are aligned to their size, structs to that of their members. */
 static int bytes_of(const char *takes)
 {
     int bytes = 0;
     for (; *takes; takes++) {
-        const int size = letter_bytes(*takes), align = size == 8 ? 8 : 4;
+        const int size = letter_bytes(*takes), align = size == 8 || *takes == 'S' ? 8 : 4;
         bytes = (bytes + align - 1) / align * align + size;
     }
     return bytes;

@@ -159,7 +159,7 @@ void pn_concat_backward(pn_op *op, int input, const float *gy, float *gx)
     two(op, &op->concat.backward[input], gx, gy);
 }
 
-/* ---- dropout: the minibatch is read on the device ---- */
+/* ---- dropout: the number of the minibatch is read on the device ---- */
 
 pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
 {
@@ -169,14 +169,13 @@ pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
     op->dropout.backward = cuda_kernel_find(stage, def->name, "backward", "ppp");
     op->dropout.key = pn_key(stage->run->seed, def->name);
     op->dropout.bytes = cuda_bytes(def->y);
-    cuda_stage_of(stage)->counts = true;
     return op;
 }
 
 void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, uint8_t *mask)
 {
     (void)minibatch;
-    uint64_t *number = cuda_stage_of(op->stage)->minibatch;
+    uint64_t *number = cuda_number(cuda_stage_of(op->stage));
     CUDA_LAUNCH(op->stage, &op->dropout.forward, 0, &y, &mask, &x, &number, &op->dropout.key);
 }
 

@@ -63,11 +63,8 @@ void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *sta
 {
     cuda_stage *cuda = cuda_stage_of(stage);
     at_work = stage;
-    if (kind == PN_RUN_FORWARD && cuda->counts) {
-        uint64_t number = (uint64_t)n, *to = cuda->minibatch;
-        CUDA_LAUNCH(stage, &cuda->set_minibatch, 1, &to, &number);
-    }
     cuda->loss.count = 0;
+    cuda_updates_cover(cuda);
     cuda_graphs_run(cuda, kind, step, n);
     cuda_reports_send(cuda);
     cuda_reports_collect(cuda, false);

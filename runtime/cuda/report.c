@@ -32,6 +32,8 @@ void cuda_reports_open(cuda_stage *cuda)
 void cuda_report(pn_stage *stage, const float *rows, int64_t count, int64_t n, bool test, bool classifies)
 {
     cuda_stage *cuda = cuda_stage_of(stage);
+    if (stage->recomputing)
+        return; /* it has been told */
     double *sums = cuda->reports->sums;
     int samples = (int)count;
     CUDA_LAUNCH(stage, &cuda->loss_sum, 1, &sums, &rows, &samples);

@@ -117,21 +117,6 @@ void pn_input(pn_stage *stage, int64_t n, int input, void *to)
     pn_ready_done(stage, n, input);
 }
 
-/* ---- for targets that gather by themselves ---- */
-pn_pick pn_pick_of(const pn_run *run, int64_t n, int64_t i, bool test)
-{
-    const int64_t batch = pn_slice(run->program);
-    if (test)
-        return (pn_pick){.sample = n * batch + i < run->data->test_count ? n * batch + i : 0};
-    pn_pick pick = {.sample = pn_sample_of(run, n, i)};
-    if (run->data->moved) {
-        const pn_move move =
-            pn_move_of(run->data, run->seed, n / pn_microbatches(run->program), pn_place_of(run, n, i));
-        pick = (pn_pick){pick.sample, move.down, move.right, move.mirror};
-    }
-    return pick;
-}
-
 /* ---- test ---- */
 int64_t pn_test_count(pn_stage *stage, int64_t n)
 {

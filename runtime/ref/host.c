@@ -20,10 +20,33 @@ void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *sta
     step(stage, n);
 }
 
-bool pn_target_update(pn_stage *stage, const char *name, const double *value, const pn_terms *terms, const float *w,
-                      float *next)
+bool pn_target_update(pn_stage *stage, const float *w, float *next)
 {
-    (void)stage, (void)name, (void)value, (void)terms, (void)w, (void)next;
+    (void)stage, (void)w, (void)next;
+    return false;
+}
+
+bool pn_target_ahead(pn_stage *stage, const float *w, bool backward, float *to)
+{
+    (void)stage, (void)w, (void)backward, (void)to;
+    return false;
+}
+
+bool pn_target_back(pn_stage *stage, const float *w, double times, float *to)
+{
+    (void)stage, (void)w, (void)times, (void)to;
+    return false;
+}
+
+bool pn_target_scale(pn_stage *stage, double factor)
+{
+    (void)stage, (void)factor;
+    return false;
+}
+
+bool pn_target_sum(pn_stage *stage, int64_t slice, int64_t slices)
+{
+    (void)stage, (void)slice, (void)slices;
     return false;
 }
 

@@ -1,26 +1,73 @@
-/* input.cuh: which minibatch a step is of, and its samples. */
+/* input.cuh: which minibatch a step is of, and its samples. All of it is found on the device: a graph that was captured
+ * once is launched for every minibatch as it is. A minibatch may be sliced: then numbers are those of microbatches. */
 
-/* What differs from step to step travels in the parameters of these two, which a launch copies: no host memory has to
- * wait, and everything else of a step is fixed. */
-KERNEL set_minibatch(bits_t *to, bits_t minibatch)
+KERNEL set_number(bits_t *to, bits_t number)
 {
     if (threadIdx.x == 0)
-        *to = minibatch;
+        *to = number;
 }
 
-/* Which sample, and how far it is moved (runtime/data/augment.c). As cuda_pick of cuda.h. */
+/* In front of what reads the number. */
+KERNEL next_number(bits_t *number)
+{
+    if (threadIdx.x == 0)
+        *number += 1;
+}
+
+/* Which sample, and how far it is moved (runtime/data/augment.c). */
 struct pick_t {
     int sample;
     short down, right;
     int mirror;
 };
-struct picks_t {
-    pick_t pick[THREADS];
+/* How samples are drawn. As cuda_sampler of cuda.h. */
+struct sampler_t {
+    bits_t shuffle, augment;   /* keys of the run's seed */
+    long long count, batches;  /* samples, and whole minibatches of them */
+    int batch, slice, slices;  /* samples of a minibatch, of a microbatch; microbatches */
+    int half;                  /* bits of half a position (runtime/core/rng.c) */
+    int crop, flip, moves, _;  /* moves 0: training samples are taken as they are */
 };
-KERNEL set_picks(pick_t *to, picks_t picks, int count)
+
+/* The permutation of runtime/core/rng.c. */
+__device__ inline bits_t shuffled(const sampler_t &s, bits_t epoch, bits_t index)
 {
-    if ((int)threadIdx.x < count)
-        to[threadIdx.x] = picks.pick[threadIdx.x];
+    const bits_t key = random_bits(s.shuffle, epoch), mask = (1ull << s.half) - 1;
+    bits_t x = index;
+    do {
+        bits_t left = x >> s.half, right = x & mask;
+        for (bits_t round = 0; round < 4; round++) {
+            const bits_t next = left ^ (random_bits(key + round, right) & mask);
+            left = right;
+            right = next;
+        }
+        x = left << s.half | right;
+    } while (x >= (bits_t)s.count);
+    return x;
+}
+
+KERNEL pick_samples(pick_t *to, const bits_t *number, sampler_t s)
+{
+    const int i = thread_index();
+    if (i >= s.slice)
+        return;
+    const bits_t n = *number, minibatch = n / s.slices, place = n % s.slices * s.slice + i;
+    pick_t pick = {(int)shuffled(s, minibatch / s.batches, minibatch % s.batches * s.batch + place), 0, 0, 0};
+    if (s.moves) {
+        const bits_t bits = random_bits(random_bits(s.augment, minibatch), place), places = 2ull * s.crop + 1;
+        pick.down = (short)((int)((bits >> 40) * places >> 24) - s.crop);
+        pick.right = (short)((int)((bits >> 16 & 0xffffff) * places >> 24) - s.crop);
+        pick.mirror = s.flip && (bits & 1);
+    }
+    to[i] = pick;
+}
+
+/* A test takes samples in order; its last batch is filled up with sample 0. */
+KERNEL pick_in_order(pick_t *to, int first, int count, int slice)
+{
+    const int i = thread_index();
+    if (i < slice)
+        to[i] = pick_t{first + i < count ? first + i : 0, 0, 0, 0};
 }
 
 /* Samples are [channel][height][width]; `to` has the channels last, or is plain. As cuda_images of cuda.h. */
