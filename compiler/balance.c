@@ -45,11 +45,11 @@ static void look_for_better(Arena *arena, Balance *b, const Graph *written)
     const AutoRegisters wishes = {.max_stale = settings->pipeline.max_stale, .memory = settings->pipeline.memory};
     Diags *unheard = diags_new(arena, (Sources *)written->sources);
     Placing *placing = placing_new(arena, unheard, written, settings, p->model, &wishes);
-    const Placement placed = placing_solve(placing, p->nstages);
+    const Placement placed = placing_solve(placing, p->nstages, p->nstages);
     b->within = placed;
     if (placed.ncuts < 0)
         return;
-    const Outcome o = outcome(written, placed.cut, placed.ncuts, settings, p->model);
+    const Outcome o = placing_outcome(placing, &placed);
     b->kept = o;
     if (placed.ncuts < 1 || !b->overlaps || !o.legal || o.step > worth_telling * p->step)
         return;
@@ -81,7 +81,7 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
 
 bool balance_gains(const Balance *b)
 {
-    return b->prediction->nstages > 1 && b->prediction->speedup >= 1.02;
+    return b->prediction->workers > 1 && b->prediction->speedup >= 1.02;
 }
 
 #define REPORT(diags, level, code, span, ...)                                                                          \
@@ -141,8 +141,13 @@ static void warn_memory(Arena *arena, Diags *diags, const Balance *b, const Grap
                         : NULL);
     }
     int64_t *sum = arena_alloc(arena, sizeof *sum * MAX_STAGES);
-    for (int s = 0; s < p->nstages; s++)
-        sum[p->stage[s].worker] += b->plan->stage[s].static_bytes;
+    for (int s = 0; s < p->nstages; s++) {
+        const StagePlan *stage = &b->plan->stage[s];
+        const int all = stage->replicas, on = p->stage[s].workers;
+        sum[p->stage[s].worker] += plan_worker_bytes(stage);
+        for (int r = 1; r < all; r++) /* where replicas share workers, as neighbours do */
+            sum[p->stage[s].worker + r * on / all] += stage->replica_bytes;
+    }
     for (int s = 0; s < p->nstages; s++) {
         const Device *device = &p->model->hardware->device[p->stage[s].kind];
         if (device->memory > 0 && sum[p->stage[s].worker] > device->memory) {

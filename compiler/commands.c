@@ -45,26 +45,32 @@ int command_place(Session *s)
         return 1;
     }
     const AutoRegisters *wishes = &s->settings.pipeline.automatic;
-    const int asked = o->workers ? o->workers : wishes->stages ? wishes->stages : wishes->workers;
+    const int wished = wishes->stages > wishes->workers ? wishes->stages : wishes->workers;
+    const int asked = o->workers ? o->workers : wished;
     const int machine = s->model->hardware->workers;
     const Front *front = place_front(s->arena, s->diags, s->written, &s->settings, s->model,
                                      asked             ? asked
                                      : machine < USUAL ? machine
                                                        : USUAL);
-    const int chosen = !front ? 0 : wishes->stages && !o->workers ? wishes->stages : front->best;
-    if (front && (chosen < 1 || chosen > front->nrows || !front->row[chosen - 1].outcome.legal))
-        place_refused(s->arena, s->diags, front, chosen ? chosen : asked);
+    const int chosen = front ? front_chosen(front, wishes, o->workers) : -1;
+    if (front && chosen < 0)
+        place_refused(s->arena, s->diags, front, wishes->stages && !o->workers ? wishes->stages : asked);
     if (session_errors(s))
         return 1;
     (o->json ? report_front_json : report_front)(front, chosen, &out);
     if (o->write) {
         s->diags = diags_new(s->arena, &s->sources);
-        const Placement *placed = &front->row[chosen - 1].placed;
+        const Placement *placed = &front->row[chosen].placed;
         bool by_setting;
-        const char *text = place_write(s->arena, s->diags, &s->sources, s->ast, s->written, placed->cut, placed->ncuts,
-                                       s->overrides, o->ndefines, &by_setting);
+        const char *text = place_write(s->arena, s->diags, &s->sources, s->ast, s->written, placed, s->overrides,
+                                       o->ndefines, &by_setting);
         if (text && write_text(s->arena, s->diags, path, text, strlen(text)) && !o->json)
-            text_printf(&out, "%s: written with %d register%s%s\n", path, placed->ncuts, placed->ncuts == 1 ? "" : "s",
+            text_printf(&out, "%s: written with %d register%s%s%s\n", path, placed->ncuts,
+                        placed->ncuts == 1 ? "" : "s",
+                        placed->workers > placed->ncuts + 1
+                            ? arena_printf(s->arena, ", replicas = %s",
+                                           replicas_text(s->arena, placed->replicas, placed->ncuts + 1))
+                            : "",
                         by_setting ? ", as registers = after(...): not all stand between statements" : "");
         if (session_errors(s))
             return 1;

@@ -19,7 +19,8 @@ int command_report(Session *s)
     const TimedWindow steps = predict_window(s->arena, plan->sched, s->balance->prediction, PAGE_UPDATES);
     p.steps = &steps;
     const AutoRegisters *wishes = &s->settings.pipeline.automatic;
-    const int asked = wishes->stages ? wishes->stages : wishes->workers, machine = s->model->hardware->workers;
+    const int asked = wishes->stages > wishes->workers ? wishes->stages : wishes->workers;
+    const int machine = s->model->hardware->workers;
     Diags *unheard = diags_new(s->arena, &s->sources); /* wishes that cannot be met have been reported */
     p.front = place_front(s->arena, unheard, s->written, &s->settings, s->model,
                           asked             ? asked

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { STAGES, WORKERS, MAX_STALE, MEMORY, BALANCE, MINIMIZE, ALLOW, FORBID, PIN, KEYS };
-static const char *const key[KEYS] = {"stages",   "workers", "max_stale", "memory", "balance",
-                                      "minimize", "allow",   "forbid",    "pin"};
+enum { STAGES, WORKERS, REPLICAS, MAX_STALE, MEMORY, BALANCE, MINIMIZE, ALLOW, FORBID, PIN, KEYS };
+static const char *const key[KEYS] = {"stages",  "workers",  "replicas", "max_stale", "memory",
+                                      "balance", "minimize", "allow",    "forbid",    "pin"};
 
 bool lower_bytes(Lower *l, const Expr *expr, const char *what, int64_t *bytes)
 {
@@ -70,16 +70,27 @@ void lower_auto(Lower *l, const Expr *call, const NodeId *to)
         .max_stale_span = pipeline->max_stale_span,
         .memory_span = pipeline->memory_span,
     };
-    if (!slot[STAGES] == !slot[WORKERS]) {
-        FAIL(l, NULL, P0720, call->span, "auto wants either stages = n or workers = n");
-        diag_hint(l->diags, "stages: exactly n; workers: at most n, as many as are fastest");
+    if (!slot[STAGES] && !slot[WORKERS]) {
+        FAIL(l, NULL, P0720, call->span, "auto wants stages = n, workers = n or both");
+        diag_hint(l->diags,
+                  "stages: exactly n; workers: at most n, replicas of stages counted, as many as are fastest");
         return;
     }
     out->count_span = slot[slot[STAGES] ? STAGES : WORKERS]->value->span;
     if (slot[STAGES])
         read_count(l, slot[STAGES], "stages", &out->stages);
-    else
+    if (slot[WORKERS])
         read_count(l, slot[WORKERS], "workers", &out->workers);
+    if (out->workers && out->workers < out->stages) {
+        FAIL(l, NULL, P0720, slot[WORKERS]->value->span, "%d workers are too few for %d stages", out->workers,
+             out->stages);
+        diag_hint(l->diags, "workers = %d, or stages = %d alone to let stages share workers", out->stages, out->stages);
+    }
+    bool replicas = true;
+    if (slot[REPLICAS])
+        value_want_bool(l, &l->file, lower_expr(l, &l->file, slot[REPLICAS]->value, NULL), slot[REPLICAS]->value->span,
+                        "replicas of auto", &replicas);
+    out->no_replicas = !replicas;
     if (slot[MAX_STALE]) {
         const Span span = slot[MAX_STALE]->value->span;
         double share = 0;

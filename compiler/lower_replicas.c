@@ -55,7 +55,7 @@ void lower_replicas(Lower *l)
         return;
     if (l->settings->pipeline.automatic.wanted) {
         FAIL(l, NULL, P0524, expr->span, "replicas are of stages that are stated, not of those that auto(...) finds");
-        diag_hint(l->diags, "`pnetc place --write` puts the registers into the file");
+        diag_hint(l->diags, "auto(workers = n) chooses them itself; `pnetc place --write` puts both into the file");
         return;
     }
     const int stages = g->ncuts + 1, count = expr->kind == EXPR_LIST ? expr->nargs : 1;

@@ -10,38 +10,55 @@
 /* ---- the problem in numbers (place_solve.c) ----
  * Boundaries 0 .. n in program order: 0 the beginning, n the end, the others where a register may stand. Sums over what
  * lies between two boundaries are differences of prefix sums. Load of stage s = [q, p): its work on its device, plus
- * the transfers over its two cuts where their links do not overlap; where one does, the transfer must itself fit. */
+ * the transfers over its two cuts where their links do not overlap; where one does, the transfer must itself fit.
+ *
+ * Workers are taken in order, by each stage one or several: replicas, which divide every minibatch (the partitioner of
+ * PipeDream, Harlap et al. 2018, 3.1, and Narayanan et al. 2019, 3.1, but with the sum of the gradients added to the
+ * work, as nothing here runs beside it). Its work is that of one of them: its slice, and its part of that sum. */
 typedef struct {
-    int stage, from, to;
+    int replicas;
+    const int64_t *const *work; /* by first worker: prefix sums, n + 1; NULL: they cannot begin with this worker */
+    int copies;                 /* of the weights, in their unit; of all replicas */
+    int64_t memory;             /* cap of all replicas; < 0: none */
+} PlaceChoice;
+typedef struct {
+    const PlaceChoice *choice; /* ascending replicas */
+    int nchoices;
+    int ring;
+    int64_t most_work;       /* cap of its own work, without transfers; < 0: none */
+    const int64_t *transfer; /* behind it: time of a register at each boundary, both ways */
+    bool overlap;            /* of the link behind it */
+} PlaceStage;
+typedef struct {
+    int stage, worker, replicas, from, to; /* worker: its first; -1: whichever */
 } PlaceBan;
 typedef struct {
     int n;
-    int nstages;
-    const int64_t *const *work;     /* per stage: prefix sums, n + 1 */
-    const int64_t *const *transfer; /* per cut: time of a register at each boundary, both ways */
-    const bool *overlap;            /* per cut */
-    const int64_t *stale;           /* prefix sums: trainable scalars */
-    int64_t most_stale;             /* of the last register's boundary; < 0: no limit */
-    const bool *pin;                /* per boundary: a register stands here; NULL: none */
+    int nstages, workers; /* workers: at least one a stage */
+    const PlaceStage *stage;
+    const int64_t *stale; /* prefix sums: trainable scalars */
+    int64_t most_stale;   /* of the last register's boundary; < 0: no limit */
+    const bool *pin;      /* per boundary: a register stands here; NULL: none */
     /* Least memory of a stage: ring * max(0, saved[to] - saved_before[from]) + copies * (weights[to] - weights[from]);
      * saved_before is not less than saved, and neither falls. */
     const int64_t *saved, *saved_before, *weights;
-    const int *ring, *copies; /* per stage */
-    const int64_t *memory;    /* per stage: cap; < 0: none */
-    const int64_t *most_work; /* per stage: cap of its own work, without transfers; NULL: none */
-    const PlaceBan *ban;      /* intervals that a stage may not hold */
+    const PlaceBan *ban; /* intervals that a stage may not hold */
     int nbans;
 } PlaceInput;
 
 /* The placement with the least largest load; among those the one with the lowest last register (so with the fewest
- * stale weights), then the lowest one before it, and so on. cut[0 .. nstages - 2] out. Returns that load; -1: there is
- * none. Time: O(n S log(total)) without bans. */
-int64_t place_solve(const PlaceInput *in, int *cut);
-bool place_possible(const PlaceInput *in);                /* at any load */
-int64_t place_load(const PlaceInput *in, const int *cut); /* of given cuts; -1: they break a limit */
+ * stale weights), then with the fewest workers, then the lowest register before the last one, and so on.
+ * cut[0 .. nstages - 2] and replicas[0 .. nstages - 1] out. Returns that load; -1: there is none. Without bans the time is
+ * O(n S log(total)) for one worker a stage, and that times workers and choices with replicas. */
+int64_t place_solve(const PlaceInput *in, int *cut, int *replicas);
+bool place_possible(const PlaceInput *in); /* at any load */
+/* Of given cuts and replicas; -1: they break a limit. */
+int64_t place_load(const PlaceInput *in, const int *cut, const int *replicas);
 
-/* ---- on a network (place_input.c, place.c) ----
- * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. */
+/* ---- on a network (place_input.c, place_problem.c, place.c) ----
+ * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. Replicas of a stage
+ * are workers of one kind; their number divides the batch. They are considered where so many workers are wished for
+ * and the target has them, and neither memory is minimised nor the balance limited: both are of stages without. */
 typedef struct {
     Arena *arena;
     const Graph *written; /* its own cuts are ignored */
@@ -54,8 +71,10 @@ typedef struct {
     NodeId *at;         /* per boundary: the node of the fused graph behind it */
     NodeId *low, *high; /* per boundary: first and last node of the written graph before which the cut is the same */
     bool *pin;
-    double scale;       /* units of the solver in a second */
-    int64_t **work;     /* per kind of device: prefix sums, n + 1 */
+    double scale;  /* units of the solver in a second */
+    int *replicas; /* that a stage may have, ascending from 1 */
+    int nreplicas;
+    int64_t ***work;    /* per kind of device, per number of replicas: prefix sums, n + 1 */
     int64_t **transfer; /* per link, n + 1 */
     int64_t *stale, *saved, *saved_before, *weights;
 } Placing;
@@ -67,13 +86,20 @@ Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Set
 typedef struct {
     int ncuts;            /* -1: there is no such placement */
     Cut *cut;             /* before nodes of the written graph */
+    int *replicas;        /* per stage */
+    int workers;          /* their sum */
     double load;          /* seconds of the slowest stage */
     int64_t least_memory; /* none because of memory: the least cap that could be met */
     double least_stale;   /* none because of max_stale: the least share */
     double least_balance; /* none because of balance: the least ratio; 0: it is not that */
 } Placement;
-/* Exactly nstages stages. The memory limit holds for the plan's own static bytes. */
-Placement placing_solve(Placing *placing, int nstages);
+/* Exactly nstages stages on at most so many workers; with as many as stages, none has replicas but those of the written
+ * graph, where that has replicas of so many stages. The memory limit holds for the plan's own static bytes. */
+Placement placing_solve(Placing *placing, int nstages, int workers);
+bool placing_replicates(const Placing *placing); /* stages may have replicas */
+/* The written graph with its cuts and replicas; and what it comes to. */
+Graph placing_graph(const Placing *placing, const Placement *placed);
+Outcome placing_outcome(const Placing *placing, const Placement *placed);
 /* The machine has so many workers; else false after an error (P0721). */
 bool enough_workers(Diags *diags, const Hardware *hardware, int workers, Span span);
 /* Reports why there is none, and the nearest possible: P0721. */

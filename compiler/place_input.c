@@ -122,11 +122,25 @@ static bool boundaries_hold(Placing *p)
     return hold;
 }
 
+static const Cut *forbidden(const AutoRegisters *wishes, NodeId before)
+{
+    for (int i = 0; i < wishes->nforbid; i++)
+        if (wishes->forbid[i].before == before)
+            return &wishes->forbid[i];
+    return NULL;
+}
+
 /* Every position of `allow` and `pin` must be one where a register can stand. */
 static bool check_wishes(Placing *p, Diags *diags, const Cut *list, int count, const char *what)
 {
     for (int i = 0; i < count; i++) {
         bool found = false;
+        const Cut *other = forbidden(&p->wishes, list[i].before);
+        if (other) {
+            diag_error(diags, P0720, list[i].span, "%s and forbid name the same place", what);
+            diag_note(diags, other->span, "it is forbidden here");
+            return false;
+        }
         for (int b = 1; b < p->n && !found; b++)
             found = list[i].before >= p->low[b] && list[i].before <= p->high[b];
         if (found)
@@ -157,6 +171,52 @@ static double minibatch_time(const Placing *p, const NodeTime *time)
     return all + (double)(p->graph->microbatches - 1) * (all - time->update);
 }
 
+/* A statistic over one number has no variance (lower_replicas.c). */
+static bool slice_holds(const Graph *graph, int replicas)
+{
+    bool hold = graph->batch % replicas == 0;
+    for (int i = 0; hold && graph->batch / replicas == 1 && replicas > 1 && i < graph->nparams; i++) {
+        const Shape *shape = &graph->node[graph->param[i].node].shape;
+        hold = !graph->param[i].running || shape_count(shape) > shape->dim[0];
+    }
+    return hold;
+}
+
+bool placing_replicates(const Placing *p)
+{
+    const AutoRegisters *w = &p->wishes;
+    return w->workers > 1 && !w->no_replicas && !w->least_memory && !(w->balance > 0) && !p->model->target->device;
+}
+
+/* 1, what the written graph has, and what the stages may have. */
+static void add_replicas(Placing *p)
+{
+    p->replicas = arena_alloc(p->arena, sizeof *p->replicas * MAX_REPLICAS);
+    for (int r = 1; r <= MAX_REPLICAS; r++) {
+        bool wanted = r == 1 || (placing_replicates(p) && r <= p->wishes.workers && slice_holds(p->graph, r));
+        for (int s = 0; s < p->written->nreplicas; s++)
+            wanted |= p->written->replicas[s] == r;
+        if (wanted)
+            p->replicas[p->nreplicas++] = r;
+    }
+}
+
+/* Of one of r replicas, on a kind of device: of each node in units, its part of the sum of the gradients included. */
+static int64_t *work_of(const Placing *p, const NodeTime *time, const Device *device, int r)
+{
+    int64_t *sum = arena_alloc(p->arena, sizeof *sum * (size_t)(p->n + 1));
+    NodeId i = 0;
+    for (int b = 1; b <= p->n; b++) {
+        sum[b] = sum[b - 1];
+        for (; i < p->at[b]; i++) {
+            const NodeTime slice = cost_slice(&time[i], r);
+            const double sums = r > 1 ? cost_gradient_sum(device, cost_weight_floats(p->model, p->graph, i), r) : 0;
+            sum[b] += to_units(p, minibatch_time(p, &slice) + sums);
+        }
+    }
+    return sum;
+}
+
 static void add_work(Placing *p)
 {
     const Hardware *hardware = p->model->hardware;
@@ -173,12 +233,13 @@ static void add_work(Placing *p)
     p->scale = most < 1e5 ? 1e12 : 1e17 / most; /* picoseconds, unless they would not fit */
     p->work = arena_alloc(p->arena, sizeof *p->work * kinds);
     for (int k = 0; k < hardware->ndevices; k++) {
-        int64_t *sum = p->work[k] = arena_alloc(p->arena, sizeof *sum * (size_t)(p->n + 1));
-        NodeId i = 0;
-        for (int b = 1; b <= p->n; b++) {
-            sum[b] = sum[b - 1];
-            for (; i < p->at[b]; i++)
-                sum[b] += to_units(p, minibatch_time(p, &time[k][i]));
+        p->work[k] = arena_alloc(p->arena, sizeof **p->work * (size_t)p->nreplicas);
+        for (int c = 0; c < p->nreplicas; c++) {
+            Graph slice = *p->graph;
+            slice.batch /= p->replicas[c];
+            const NodeTime *of_slice =
+                p->replicas[c] > 1 ? cost_times(p->arena, p->model, &slice, p->backward, k) : time[k];
+            p->work[k][c] = work_of(p, of_slice, &hardware->device[k], p->replicas[c]);
         }
     }
 }
@@ -312,6 +373,7 @@ Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Set
     if (!check_wishes(p, diags, p->wishes.allow, p->wishes.nallow, "allow") ||
         !check_wishes(p, diags, p->wishes.pin, p->wishes.npin, "pin"))
         return NULL;
+    add_replicas(p);
     add_work(p);
     add_transfers(p);
     add_memory(p);

@@ -43,8 +43,10 @@ void report_schedules(const Graph *written, const Settings *settings, const Cost
     static const char lines[] = "%-20s %9s %8s %7s %7s %6s %9s %9s %9s\n";
     Arena *arena = out->arena;
     bool unsliced = false;
-    text_printf(out, "%s, %d stage%s, machine %s, times %s", written->name, written->ncuts + 1,
-                written->ncuts ? "s" : "", model->hardware->name, model->profile ? "profiled" : "analytic");
+    text_printf(out, "%s, %d stage%s", written->name, written->ncuts + 1, written->ncuts ? "s" : "");
+    if (written->replicas && written->nreplicas == written->ncuts + 1)
+        text_printf(out, ", replicas %s", replicas_text(arena, written->replicas, written->nreplicas));
+    text_printf(out, ", machine %s, times %s", model->hardware->name, model->profile ? "profiled" : "analytic");
     if (written->microbatches > 1)
         text_printf(out, ", %lld microbatches of %lld", (long long)written->microbatches, (long long)written->batch);
     text_printf(out, "\n\n");
@@ -78,6 +80,7 @@ void report_schedules_json(const Graph *written, const Settings *settings, const
         const Outcome o = outcome_of_preset(written, settings, model, &preset_table[i]);
         json_t *row = json_made(json_pack("{s:s, s:b}", "schedule", preset_table[i].name, "possible", o.legal));
         if (o.legal) {
+            json_put(row, "workers", json_integer(o.workers));
             json_put(row, "step_seconds", json_real(o.step));
             json_put(row, "speedup", json_real(o.speedup));
             json_put(row, "bubble", json_real(o.bubble));

@@ -19,8 +19,8 @@ typedef struct {
     Sources *sources;
     const Ast *ast;
     const Graph *written;
-    const Item *network, *pipeline; /* pipeline NULL: there is none */
-    const Setting *registers;       /* of the pipeline block; NULL: none */
+    const Item *network, *pipeline;      /* pipeline NULL: there is none */
+    const Setting *registers, *replicas; /* of the pipeline block; NULL: none */
     VEC(Edit) edit;
 } Writer;
 
@@ -58,7 +58,12 @@ static Body without_registers(Writer *w, const Body *body)
     return made;
 }
 
-/* The whole source without a `registers` setting, and without `register` statements unless they are kept. */
+static bool placed_by(const Setting *setting)
+{
+    return !strcmp(setting->name, "registers") || !strcmp(setting->name, "replicas");
+}
+
+/* The whole source without `registers` and `replicas` settings, and without `register` statements unless they are kept. */
 static Ast bare(Writer *w, bool keep_statements, int *network)
 {
     Ast made = *w->ast;
@@ -75,7 +80,7 @@ static Ast bare(Writer *w, bool keep_statements, int *network)
         Setting *kept = arena_alloc(w->arena, sizeof(Setting) * (size_t)(item->nsettings + 1));
         int count = 0;
         for (int k = 0; k < item->nsettings; k++)
-            if (strcmp(item->setting[k].name, "registers"))
+            if (!placed_by(&item->setting[k]))
                 kept[count++] = item->setting[k];
         item->setting = kept;
         item->nsettings = count;
@@ -185,22 +190,32 @@ static const char *setting_text(Writer *w, const Cut *cut, int ncuts)
     return text.data;
 }
 
-static bool write_setting(Writer *w, const Cut *cut, int ncuts)
+/* In the place of `old`, or at the end of the pipeline block, which is added where there is none. */
+static void write_settings(Writer *w, const char *registers, const char *replicas)
 {
-    const char *setting = setting_text(w, cut, ncuts);
-    if (w->registers) {
-        replace(w, offset(w, w->registers->span.at), offset(w, w->registers->span.end), setting);
-    } else if (w->pipeline) {
+    const Setting *old[] = {w->registers, w->replicas};
+    const char *text[] = {registers, replicas};
+    Text more = text_new(w->arena);
+    for (int i = 0; i < COUNT(old); i++) {
+        if (old[i] && text[i])
+            replace(w, offset(w, old[i]->span.at), offset(w, old[i]->span.end), text[i]);
+        else if (old[i])
+            remove_span(w, old[i]->span);
+        else if (text[i])
+            text_printf(&more, "%s\n", text[i]);
+    }
+    if (!more.length)
+        return;
+    if (w->pipeline) {
         const uint32_t brace = offset(w, w->pipeline->body.span.end) - 1;
-        replace(w, brace, brace, arena_printf(w->arena, "\n%s\n", setting));
+        replace(w, brace, brace, arena_printf(w->arena, "\n%s", more.data));
     } else {
         const uint32_t end = w->ast->file->length;
-        replace(w, end, end, arena_printf(w->arena, "\npipeline {\n%s\n}\n", setting));
+        replace(w, end, end, arena_printf(w->arena, "\npipeline {\n%s}\n", more.data));
     }
-    return true;
 }
 
-static bool write_statements(Writer *w, const Ast *without, int network, const int *gap, int ncuts)
+static void write_statements(Writer *w, const Ast *without, int network, const int *gap, int ncuts)
 {
     const Body *body = &without->item[network].body;
     for (int i = 0; i < ncuts; i++) {
@@ -210,9 +225,6 @@ static bool write_statements(Writer *w, const Ast *without, int network, const i
             end++;
         replace(w, end, end, "\nregister");
     }
-    if (w->registers)
-        remove_span(w, w->registers->span);
-    return true;
 }
 
 static const char *apply(Writer *w)
@@ -234,7 +246,7 @@ static const char *apply(Writer *w)
 }
 
 /* Parses and formats the new text, and holds its registers against those wanted. */
-static const char *finish(Writer *w, const char *text, const Cut *cut, int ncuts, Override *overrides, int noverrides)
+static const char *finish(Writer *w, const char *text, const Placement *placed, Override *overrides, int noverrides)
 {
     const SourceFile *file = source_add(w->arena, w->sources, w->ast->file->path, text, strlen(text));
     const Ast *alone = file ? parse(w->arena, w->diags, file) : NULL;
@@ -249,9 +261,11 @@ static const char *finish(Writer *w, const char *text, const Cut *cut, int ncuts
     for (int i = 0; i < alone->nitems; i++)
         joined.item[joined.nitems++] = alone->item[i];
     const Graph *graph = lowered(w, &joined, overrides, noverrides);
-    bool same = graph && graph->ncuts == ncuts;
-    for (int i = 0; same && i < ncuts; i++)
-        same = graph->cut[i].before == cut[i].before;
+    bool same = graph && graph->ncuts == placed->ncuts;
+    for (int i = 0; same && i < placed->ncuts; i++)
+        same = graph->cut[i].before == placed->cut[i].before;
+    for (int s = 0; same && s <= placed->ncuts; s++)
+        same = graph_replicas(graph, s) == placed->replicas[s];
     if (!same) {
         refuse(w, w->network->name_span, "the text with them means something else");
         return NULL;
@@ -271,8 +285,9 @@ static bool find_items(Writer *w)
             w->pipeline = item;
     }
     for (int i = 0; w->pipeline && i < w->pipeline->nsettings; i++)
-        if (!strcmp(w->pipeline->setting[i].name, "registers"))
-            w->registers = &w->pipeline->setting[i];
+        if (placed_by(&w->pipeline->setting[i]))
+            *(strcmp(w->pipeline->setting[i].name, "replicas") ? &w->registers : &w->replicas) =
+                &w->pipeline->setting[i];
     if (!in_file(w, w->network->keyword))
         return refuse(w, w->network->name_span, "the network stands in a file that is used");
     if (w->pipeline && !in_file(w, w->pipeline->keyword))
@@ -281,26 +296,33 @@ static bool find_items(Writer *w)
 }
 
 const char *place_write(Arena *arena, Diags *diags, Sources *sources, const Ast *ast, const Graph *written,
-                        const Cut *cut, int ncuts, Override *overrides, int noverrides, bool *by_setting)
+                        const Placement *placed, Override *overrides, int noverrides, bool *by_setting)
 {
     Writer *w = &(Writer){.arena = arena, .diags = diags, .sources = sources, .ast = ast, .written = written};
     Override *kept = arena_alloc(arena, sizeof *kept * (size_t)(noverrides + 1));
-    int nkept = 0; /* all but --set pipeline.registers, which would hide what is written */
+    int nkept = 0; /* all but --set pipeline.registers and replicas, which would hide what is written */
     for (int i = 0; i < noverrides; i++)
-        if (!overrides[i].block || strcmp(overrides[i].block, "pipeline") || strcmp(overrides[i].name, "registers"))
+        if (!overrides[i].block || strcmp(overrides[i].block, "pipeline") ||
+            (strcmp(overrides[i].name, "registers") && strcmp(overrides[i].name, "replicas")))
             kept[nkept++] = overrides[i];
     if (!find_items(w))
         return NULL;
+    const int ncuts = placed->ncuts;
     int network = 0;
     const Ast without = bare(w, false, &network);
     int *gap = arena_alloc(arena, sizeof *gap * (size_t)(ncuts + 1));
     *by_setting = false;
     for (int i = 0; i < ncuts && !*by_setting; i++) {
-        gap[i] = find_gap(w, &without, network, cut[i].before, kept, nkept);
+        gap[i] = find_gap(w, &without, network, placed->cut[i].before, kept, nkept);
         *by_setting = gap[i] < 0;
     }
-    if (!remove_registers(w, kept, nkept) ||
-        !(*by_setting ? write_setting(w, cut, ncuts) : write_statements(w, &without, network, gap, ncuts)))
+    if (!remove_registers(w, kept, nkept))
         return NULL;
-    return finish(w, apply(w), cut, ncuts, kept, nkept);
+    if (!*by_setting)
+        write_statements(w, &without, network, gap, ncuts);
+    write_settings(w, *by_setting ? setting_text(w, placed->cut, ncuts) : NULL,
+                   placed->workers > ncuts + 1
+                       ? arena_printf(arena, "replicas = %s", replicas_text(arena, placed->replicas, placed->ncuts + 1))
+                       : NULL);
+    return finish(w, apply(w), placed, kept, nkept);
 }

@@ -280,6 +280,11 @@ int weight_copies(const StagePlan *stage)
     return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
 }
 
+int64_t plan_worker_bytes(const StagePlan *stage)
+{
+    return stage->static_bytes - (stage->replicas - 1) * stage->replica_bytes;
+}
+
 static void add_up(Planner *p, int s, int states)
 {
     StagePlan *stage = &p->plan->stage[s];

@@ -82,6 +82,7 @@ const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId v
 
 /* Arrays as large as the weights: versions, those read in their place, gradient, states. */
 int weight_copies(const StagePlan *stage);
+int64_t plan_worker_bytes(const StagePlan *stage); /* of the first of its workers, which has the most */
 
 Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target);
 void plan_check(const Plan *plan); /* no two live transients overlap, all aligned, sums agree */

@@ -427,6 +427,7 @@ Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings 
         const Sched *sched = c.plan->sched;
         const Prediction *p = c.prediction;
         out.legal = true;
+        out.workers = p->workers;
         out.step = p->step;
         out.speedup = p->speedup;
         out.bubble = p->bubble;

@@ -59,7 +59,7 @@ Candidate candidate(Arena *arena, Diags *diags, const Graph *written, const Cut 
 /* What counts of a candidate, without its memory. */
 typedef struct {
     bool legal; /* false: it exceeds what memory can be counted, or its schedule cannot run */
-    int nstages;
+    int nstages, workers;
     double step, speedup, bubble, stale_fraction, balance; /* balance: slowest stage over the mean */
     int most_stale;
     int64_t most_bytes; /* of one stage */

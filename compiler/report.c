@@ -145,7 +145,7 @@ static void balance_lines(const Balance *b, const Graph *written, Text *out)
     const Prediction *p = b->prediction;
     Arena *arena = out->arena;
     if (p->nstages == 1) {
-        text_printf(out, "balance      one stage, one worker: nothing to balance\n");
+        text_printf(out, "balance      one stage%s: nothing to balance\n", p->workers == 1 ? ", one worker" : "");
         return;
     }
     if (!b->overlaps) {
@@ -174,14 +174,15 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
                 human_seconds(arena, p->step), p->workers, p->workers == 1 ? "" : "s",
                 human_count(arena, (double)batch / p->step), human_seconds(arena, p->one_worker),
                 human_count(arena, (double)batch / p->one_worker));
-    if (p->nstages == 1)
+    if (p->workers == 1 && p->nstages == 1)
         return;
     text_printf(out, "speed-up     %.2f x one worker, efficiency %.0f %%; workers wait %.0f %% of the time\n",
                 p->speedup, 100 * p->speedup / p->workers, 100 * p->bubble);
     if (p->workers < p->nstages)
         text_printf(out, "             %d stages share the %d workers of this machine\n", p->nstages, p->workers);
     if (!balance_gains(b))
-        text_printf(out, "verdict      one worker is as fast or faster: leave the registers out\n");
+        text_printf(out, "verdict      one worker is as fast or faster: leave the %s out\n",
+                    p->nstages > 1 ? "registers" : "replicas");
     else
         text_printf(out, "verdict      %d workers are faster, if each has its own %s; else expect no gain\n",
                     p->workers, p->model->hardware->device[0].name);

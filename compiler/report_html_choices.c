@@ -1,5 +1,6 @@
 /* report_html_choices.c: what else could be had: registers elsewhere, more or fewer stages, other schedules. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report_html.h"
@@ -8,9 +9,17 @@
 
 typedef struct {
     double x, y;
-    int stages;
+    int row; /* of the front */
     bool holds, labelled;
 } Point;
+
+/* "3", "(1, 2)" with replicas */
+static const char *stages_text(Arena *arena, const Front *front, int row)
+{
+    return row < front->nstraight
+               ? arena_printf(arena, "%d", row + 1)
+               : replicas_text(arena, front->row[row].placed.replicas, front->row[row].placed.ncuts + 1);
+}
 
 enum { CHART_WIDTH = 620, CHART_HEIGHT = 330, LEFT = 72, RIGHT = 24, TOP = 20, BOTTOM = 46 };
 
@@ -89,7 +98,7 @@ static void put_label(Areas *taken, double x, double y, double size, const char 
 }
 
 /* Points that fall together share a label: "3, 4, 5". */
-static void labels(Areas *taken, Point *point, int count, Text *out)
+static void labels(Areas *taken, const Front *front, Point *point, int count, Text *out)
 {
     enum { NEAR = 15, MARK = 10 };
     for (int i = 0; i < count; i++)
@@ -97,14 +106,23 @@ static void labels(Areas *taken, Point *point, int count, Text *out)
     for (int i = 0; i < count; i++) {
         if (point[i].labelled)
             continue;
-        const char *text = arena_printf(out->arena, "%d", point[i].stages);
+        const char *text = stages_text(out->arena, front, point[i].row);
         for (int k = i + 1; k < count; k++)
             if (!point[k].labelled && hypot(point[k].x - point[i].x, point[k].y - point[i].y) < NEAR) {
                 point[k].labelled = true;
-                text = arena_printf(out->arena, "%s, %d", text, point[k].stages);
+                text = arena_printf(out->arena, "%s, %s", text, stages_text(out->arena, front, point[k].row));
             }
         put_label(taken, point[i].x, point[i].y, MARK, text, out);
     }
+}
+
+/* By stale weights, then by speed. */
+static int point_order(const void *x, const void *y)
+{
+    const Point *a = x, *b = y;
+    if (a->x != b->x)
+        return a->x < b->x ? -1 : 1;
+    return (a->y < b->y) - (a->y > b->y);
 }
 
 static void scatter(const Page *page, Text *out)
@@ -126,24 +144,30 @@ static void scatter(const Page *page, Text *out)
     most_y *= 1.08;
     chart_open(out, "speed-up against stale weights, a point a number of stages", CHART_WIDTH, CHART_HEIGHT);
     scatter_axes(most_x, most_y, out);
-    text_printf(out, "<path class=\"front\" d=\"");
     for (int i = 0; i < front->nrows; i++) {
         const Outcome *o = &front->row[i].outcome;
-        if (!o->legal)
-            continue;
-        point[count] =
-            (Point){x_of(o->stale_fraction, most_x), y_of(o->speedup, most_y), i + 1, front_holds(front, i), false};
-        if (point[count].holds)
-            text_printf(out, "%s%.2f %.2f", on_front++ ? "L" : "M", point[count].x, point[count].y);
-        count++;
+        if (o->legal)
+            point[count++] =
+                (Point){x_of(o->stale_fraction, most_x), y_of(o->speedup, most_y), i, front_holds(front, i), false};
     }
+    qsort(point, (size_t)count, sizeof *point, point_order);
+    text_printf(out, "<path class=\"front\" d=\"");
+    for (int i = 0; i < count; i++)
+        if (point[i].holds)
+            text_printf(out, "%s%.2f %.2f", on_front++ ? "L" : "M", point[i].x, point[i].y);
     text_printf(out, "\"/>\n");
     for (int i = 0; i < count; i++) {
-        const Outcome *o = &front->row[point[i].stages - 1].outcome;
+        const FrontRow *row = &front->row[point[i].row];
+        const Outcome *o = &row->outcome;
+        const int stages = row->placed.ncuts + 1;
         chart_box(out, point[i].holds ? "solid" : "hollow", point[i].x - 5, point[i].y - 5, 10, 10,
-                  "%d stage%s: %.2f times one worker, a step of %s\n%.3g %% of the weights stale\nlargest stage %s%s",
-                  point[i].stages, plural(point[i].stages), o->speedup, human_seconds(arena, o->step),
-                  100 * o->stale_fraction, human_bytes(arena, o->most_bytes),
+                  "%d stage%s%s: %.2f times one worker, a step of %s\n%.3g %% of the weights stale\nlargest stage %s%s",
+                  stages, plural(stages),
+                  point[i].row < front->nstraight
+                      ? ""
+                      : arena_printf(arena, " with %s replicas",
+                                     replicas_text(arena, row->placed.replicas, row->placed.ncuts + 1)),
+                  o->speedup, human_seconds(arena, o->step), 100 * o->stale_fraction, human_bytes(arena, o->most_bytes),
                   point[i].holds ? "" : "\nanother is as fast with as few stale weights and as little memory");
     }
     text_printf(out, "<circle class=\"ring\" cx=\"%.2f\" cy=\"%.2f\" r=\"11\"><title>", x_of(here, most_x),
@@ -152,12 +176,13 @@ static void scatter(const Page *page, Text *out)
                 plural(p->nstages), p->speedup, 100 * here);
     text_printf(out, "</title></circle>\n");
     Areas taken = {0};
-    labels(&taken, point, count, out);
+    labels(&taken, front, point, count, out);
     put_label(&taken, x_of(here, most_x), y_of(p->speedup, most_y), 22, "this file", out);
     chart_close(out);
     static const LegendEntry entries[] = {{"solid", "on the front"}, {"hollow", "another is as good in all"}};
     html_legend(out, entries, COUNT(entries));
-    text_printf(out, "<p class=\"legend\">A circle: the registers as the file has them. Numbers are stages.</p>\n");
+    text_printf(out, "<p class=\"legend\">A circle: the registers as the file has them. Numbers are stages, in "
+                     "brackets the replicas of each.</p>\n");
 }
 
 static void placement_table(const Page *page, Text *out)
@@ -171,8 +196,8 @@ static void placement_table(const Page *page, Text *out)
     for (int i = 0; i < front->nrows; i++) {
         const FrontRow *row = &front->row[i];
         const Outcome *o = &row->outcome;
-        text_printf(out, "<tr%s>", i + 1 == front->best ? " class=\"this\"" : "");
-        html_cell(out, "n", "%d", i + 1);
+        text_printf(out, "<tr%s>", i == front->best ? " class=\"this\"" : "");
+        html_cell(out, "n", "%s", stages_text(arena, front, i));
         if (o->legal) {
             html_cell(out, "n", "%s", human_seconds(arena, o->step));
             html_cell(out, "n", "%.2f", o->speedup);
@@ -196,7 +221,8 @@ static void placements(const Page *page, Text *out)
     html_section(
         out, "placements", "Other placements of the registers",
         "The fastest cut into each number of stages under the schedule and the limits of the file; more stages "
-        "buy speed with stale weights and memory. Bold: the fastest, with the fewest stages among equals.");
+        "buy speed with stale weights and memory. Bold: the fastest without replicas, with the fewest stages among "
+        "equals; in brackets the replicas of each stage.");
     scatter(page, out);
     placement_table(page, out);
     html_section_end(out);

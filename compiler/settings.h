@@ -61,7 +61,8 @@ typedef struct {
 typedef struct {
     bool wanted;
     int stages;                /* exactly so many; 0: not stated */
-    int workers;               /* at most so many; 0: not stated */
+    int workers;               /* at most so many, replicas counted; 0: not stated */
+    bool no_replicas;          /* each stage has one worker */
     double max_stale;          /* < 0: no limit */
     int64_t memory;            /* bytes of a stage; 0: no limit */
     double balance;            /* slowest stage over the mean, at most; 0: no limit */

@@ -56,8 +56,12 @@ is "$(cuts even.pnet 2 --set 'pipeline.registers=auto(stages = 2, forbid = after
 is "$(cuts even.pnet 3 --set 'pipeline.registers=auto(stages = 3, pin = after(a))')" "a c" "pin"
 out=$("$PNETC" place even.pnet "${options[@]}" 2>&1)
 is "$?" 0 "place"
-like "$out" '^ *\*?4!  .*  a, c, d$|^ *\*?4!' "place: four workers are the fastest"
-like "$out" 'verdict: 4 workers are the fastest' "place: verdict"
+like "$out" 'verdict: 4 workers are the fastest, 2\.90 x one' "place: verdict"
+like "$out" '^ *\*2 on 4! .* \(2, 2\) c$' "place: faster with replicas, two stages on four workers"
+like "$out" 'verdict: with replicas \(2, 2\), 4 workers are the fastest, 3\.62 x one' "place: and says so"
+cuts even.pnet 3 --set 'pipeline.registers=auto(stages = 3)' >/dev/null
+is "$(json out.json "[(r['stages'], r['workers'], r['replicas']) for r in d['placements']]")" \
+    "[(1, 1, [1]), (2, 2, [1, 1]), (3, 3, [1, 1, 1])]" "place --json, auto(stages = 3): no replicas are asked for"
 out=$("$PNETC" place even.pnet "${options[@]}" --workers 5 2>&1)
 is "$?" 1 "place: more workers than the machine has"
 like "$out" '5 workers, but the machine flops has 4 \[P0721\]' "place: and says so"
@@ -68,7 +72,33 @@ like "$out" '5 workers, but the machine flops has 4 \[P0721\]' "place: and says 
 cmp -s auto.plan hand.plan
 ok $? "auto(stages = 3) is after(b, d), to the byte"
 "$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --json >out.json 2>err
-is "$(json out.json "len(d['stages'])")" 4 "auto(workers = 4) takes all four"
+is "$(json out.json "[s['replicas'] for s in d['stages']]")" "[2, 2]" "auto(workers = 4) takes all four, two a stage"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --dump=plan >auto.plan 2>err
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=after(c)' --set 'pipeline.replicas=(2, 2)' --dump=plan >hand.plan 2>err
+cmp -s auto.plan hand.plan
+ok $? "and is after(c) with replicas = (2, 2), to the byte"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4, replicas = no)' --json >out.json 2>err
+is "$(json out.json "[s['replicas'] for s in d['stages']]")" "[1, 1, 1, 1]" "auto(workers = 4, replicas = no): four stages"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(stages = 2, workers = 3)' --json >out.json 2>err
+is "$(json out.json "[(s['replicas'], s['layers'], s['workers']) for s in d['stages']]")" "[(1, 2, 1), (2, 4, 2)]" \
+    "auto(stages = 2, workers = 3): the slow stage has two"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --set train.batch=7 --json >out.json 2>err
+is "$(json out.json "[s['replicas'] for s in d['stages']]")" "[1, 1, 1, 1]" "a batch of 7 does not divide into 2 to 4 slices"
+for wish in 'minimize = memory' 'balance = 9'; do
+    "$PNETC" check even.pnet "${options[@]}" --set "pipeline.registers=auto(workers = 4, $wish)" --json >out.json 2>err
+    is "$(json out.json "max(s['replicas'] for s in d['stages'])")" 1 "with $wish there are no replicas"
+done
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --set pipeline.cure=lookahead --json >out.json 2>err
+is "$(json out.json "d['stages'][0]['replicas']")" 1 "a stage that reads weights ahead has none"
+capped() { "$PNETC" check even.pnet "${options[@]}" --set "pipeline.registers=auto(stages = 2, workers = 4, memory = \"$1\")" --json >out.json 2>err; }
+capped '100 kB'
+nearest=$(sed -n 's/^hint: the nearest possible is memory = "\(.*\)" (.*/\1/p' err)
+is "$?: $(grep -c 'no 2 stages of at most 100 kB each were found \[P0721\]' err)" "0: 1" "auto: a memory cap that cannot be met"
+capped "$nearest"
+is "$(json out.json "max(s['static_bytes'] for s in d['stages']) <= ${nearest% B}")" True "the nearest possible is possible: $nearest"
+capped '225 kB'
+is "$(json out.json "max(s['static_bytes'] for s in d['stages']) <= 225000, max(s['replicas'] for s in d['stages']) > 1")" \
+    "True True" "a cap between: replicas that keep it, all of a stage counted"
 sed 's/compute   = 1 GFLOP/compute   = 1000 TFLOP/; /bandwidth/a overhead = 0 us' flops.pnet >slow_link.pnet
 sed -i '$d' slow_link.pnet
 printf '    link l {\n        bandwidth = 1 MB/s\n        latency = 1 ms\n    }\n}\n' >>slow_link.pnet
@@ -140,6 +170,16 @@ is "$(grep -c '#' three.pnet)" 2 "no comment is lost"
 "$PNETC" place three.pnet "${options[@]}" --workers 1 --write >out 2>&1
 cmp -s even.pnet three.pnet
 ok $? "one worker: no register is left, and the file is what it was"
+cp even.pnet wide.pnet
+"$PNETC" place wide.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --write >out 2>&1
+like "$(cat out)" '^wide.pnet: written with 1 register, replicas = \(2, 2\)$' "--write with replicas says so"
+is "$(grep -n 'register\|replicas' wide.pnet | tr -s ' \n' ' ')" "9: register 21: replicas = (2, 2) " "and writes them into the pipeline block"
+"$PNETC" check wide.pnet "${options[@]}" >out 2>err
+like "$(cat out)" '^ *1 x2 .*' "check shows them"
+"$PNETC" plan wide.pnet "${options[@]}" --all-schedules >out 2>err
+like "$(head -1 out)" '2 stages, replicas \(2, 2\)' "plan --all-schedules: of these stages with these replicas"
+"$PNETC" place wide.pnet "${options[@]}" --workers 2 --write >out 2>&1
+is "$?: $(grep -c 'replicas' wide.pnet)" "0: 0" "placing without replicas takes the setting away"
 layer=' |> linear(width, bias = no)'
 sed "s/    b = a.*/    b = a$layer$layer$layer$layer$layer/" even.pnet >chain.pnet
 out=$("$PNETC" place chain.pnet "${options[@]}" --workers 2 --write 2>&1)

@@ -159,11 +159,18 @@ PY
 is "$tracks" "stage 0, replica 0; stage 0, replica 1; stage 1, replica 0; stage 1, replica 1; stage 1, replica 2 5" \
     "a trace has a track for each replica, with sums of gradients"
 
-# A profile is of nodes, whatever their replicas; placement is of stages without.
+# Chosen by the compiler
+build with "$lenet" "${small[@]}" --set 'pipeline.schedule=stale' --set 'pipeline.registers=auto(stages = 2, workers = 3)' && auto=$program
+program=$auto train serial --transport serial --steps 20
+program=$auto train threads --steps 20
+same serial threads && ls "$WORK"/with/stage*_replica1.c >/dev/null
+ok $? "auto(stages = 2, workers = 3): a stage has two replicas, and serial equals threads"
+
+# A profile is of nodes, whatever their replicas; placement starts from none.
 "$PNETC" profile "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --steps 3 -o "$WORK/profile" >"$WORK/profile.log" 2>&1
 ok $? "profile leaves the replicas out"
 like "$("$PNETC" check "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --profile "$WORK/profile" 2>&1)" 'profiled 8 of 8 nodes' \
     "check takes it for stages with replicas"
 is "$("$PNETC" place "$lenet" "${small[@]}" --set 'pipeline.replicas=(2, 3)' --workers 2)" \
-    "$("$PNETC" place "$lenet" "${small[@]}" --workers 2)" "place knows of no replicas"
+    "$("$PNETC" place "$lenet" "${small[@]}" --workers 2)" "place begins anew, whatever the replicas of the file"
 done_testing

@@ -1,147 +1,15 @@
-/* place.c: placement equals brute force over all cuts, on random numbers and on random networks, under every kind of
- * limit; candidate cuts change nothing but where a stage ends; long chains are placed in time. Seeds are printed. */
+/* place.c: placement equals brute force over all cuts and replicas on random networks, by the solver's numbers, by the
+ * prediction and by the plan; candidate cuts change nothing but where a stage ends; what is written back is what was
+ * placed. Seeds are printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <time.h>
 
 #include "lowered.h"
+#include "place_brute.h"
 #include "place_report.h"
-
-enum { MOST_N = 24, MOST_STAGES = 5 };
-
-/* ---- brute force ---- */
-
-typedef struct {
-    int64_t load;
-    int cut[MOST_STAGES];
-} Best;
-
-/* Fewer weights before the last register, then a lower one, then a lower one before it, ... */
-static bool better(const PlaceInput *in, const int *a, const int *b)
-{
-    for (int i = in->nstages - 2; i >= 0; i--)
-        if (a[i] != b[i])
-            return a[i] < b[i];
-    return false;
-}
-
-static void try_all(const PlaceInput *in, int *cut, int next, Best *best)
-{
-    if (next == in->nstages - 1) {
-        const int64_t load = place_load(in, cut);
-        if (load >= 0 && (best->load < 0 || load < best->load || (load == best->load && better(in, cut, best->cut)))) {
-            best->load = load;
-            memcpy(best->cut, cut, sizeof best->cut);
-        }
-        return;
-    }
-    for (int p = next ? cut[next - 1] + 1 : 1; p < in->n; p++) {
-        cut[next] = p;
-        try_all(in, cut, next + 1, best);
-    }
-}
-
-static Best brute_force(const PlaceInput *in)
-{
-    Best best = {.load = -1};
-    int cut[MOST_STAGES] = {0};
-    try_all(in, cut, 0, &best);
-    return best;
-}
-
-static void expect_equal(const PlaceInput *in, uint64_t seed)
-{
-    int cut[MOST_STAGES] = {0};
-    const int64_t load = place_solve(in, cut);
-    const Best best = brute_force(in);
-    if (load != best.load)
-        fail_msg("seed %llu: load %lld, brute force %lld", (unsigned long long)seed, (long long)load,
-                 (long long)best.load);
-    assert_int_equal(place_possible(in), best.load >= 0);
-    if (load < 0)
-        return;
-    assert_int_equal(place_load(in, cut), load);
-    for (int i = 0; i + 1 < in->nstages; i++)
-        if (cut[i] != best.cut[i])
-            fail_msg("seed %llu: cut %d at %d, brute force %d", (unsigned long long)seed, i, cut[i], best.cut[i]);
-}
-
-/* ---- random numbers ---- */
-
-static int below(uint64_t seed, uint64_t *counter, int n)
-{
-    return (int)(pn_random(seed, (*counter)++) % (uint64_t)n);
-}
-
-static void random_numbers_equal_brute_force(void **state)
-{
-    (void)state;
-    int possible = 0, impossible = 0;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
-        const uint64_t key = pn_key(seed, "place");
-        uint64_t at = 0;
-        int64_t work[2][MOST_N + 1] = {{0}}, transfer[2][MOST_N + 1] = {{0}};
-        int64_t stale[MOST_N + 1] = {0}, saved[MOST_N + 1] = {0}, before[MOST_N + 1] = {0}, weights[MOST_N + 1] = {0};
-        int64_t memory[MOST_STAGES];
-        int ring[MOST_STAGES], copies[MOST_STAGES];
-        bool pin[MOST_N + 1] = {false}, overlap[MOST_STAGES];
-        const int64_t *works[MOST_STAGES], *transfers[MOST_STAGES];
-        PlaceInput in = {.n = 1 + below(key, &at, 14), .nstages = 1 + below(key, &at, MOST_STAGES)};
-        if (seed % 50 == 0)
-            in.n = MOST_N;
-        for (int b = 1; b <= in.n; b++) {
-            for (int k = 0; k < 2; k++) {
-                work[k][b] = work[k][b - 1] + below(key, &at, 4) * below(key, &at, 30);
-                transfer[k][b] = below(key, &at, 40);
-            }
-            stale[b] = stale[b - 1] + below(key, &at, 3) * below(key, &at, 10);
-            saved[b] = saved[b - 1] + below(key, &at, 20);
-            weights[b] = weights[b - 1] + below(key, &at, 10);
-            before[b] = saved[b] + below(key, &at, 15);
-            before[b] = before[b] > before[b - 1] ? before[b] : before[b - 1];
-        }
-        const bool capped = below(key, &at, 3) == 0;
-        for (int s = 0; s < in.nstages; s++) {
-            works[s] = work[below(key, &at, 2)];
-            transfers[s] = transfer[below(key, &at, 2)];
-            overlap[s] = below(key, &at, 2);
-            ring[s] = 1 + 2 * (in.nstages - 1 - s);
-            copies[s] = 2 + below(key, &at, 3);
-            memory[s] = capped ? 20 + below(key, &at, 400) : -1;
-        }
-        for (int i = below(key, &at, 3); i > 1 && in.n > 1; i--)
-            pin[1 + below(key, &at, in.n - 1)] = true;
-        in.work = works;
-        in.transfer = transfers;
-        in.overlap = overlap;
-        in.stale = stale;
-        in.most_stale = below(key, &at, 3) ? -1 : below(key, &at, (int)stale[in.n] + 1);
-        in.pin = pin;
-        in.saved = saved;
-        in.saved_before = before;
-        in.weights = weights;
-        in.ring = ring;
-        in.copies = copies;
-        in.memory = memory;
-        int64_t most_work[MOST_STAGES];
-        for (int s = 0; s < in.nstages; s++) /* between the mean and twice that of one kind of device */
-            most_work[s] = work[0][in.n] / in.nstages + below(key, &at, (int)(work[0][in.n] / in.nstages) + 1);
-        in.most_work = below(key, &at, 3) ? NULL : most_work;
-        PlaceBan ban[4];
-        for (int i = below(key, &at, 5); i > 0; i--)
-            ban[in.nbans++] = (PlaceBan){below(key, &at, in.nstages), below(key, &at, in.n), 1 + below(key, &at, in.n)};
-        in.ban = ban;
-        expect_equal(&in, seed);
-        *(brute_force(&in).load < 0 ? &impossible : &possible) += 1;
-    }
-    print_message("# %d possible, %d impossible problems\n", possible, impossible);
-    assert_true(possible > 600 && impossible > 100);
-}
-
-/* ---- networks ---- */
 
 static CostModel model_of(Lowered *l, int machine)
 {
@@ -163,43 +31,78 @@ static void networks_equal_brute_force(void **state)
         Arena *arena = arena_new();
         const char *net = random_net(arena, seed, 4 + (int)(seed % 12), 0);
         Lowered *l = lowered(arena_printf(arena, "%s%s", net, two_kinds));
+        Graph graph = *l->graph;
+        graph.batch = seed % 4 < 2 ? 12 : 2;
         CostModel model = model_of(l, (int)(seed % 2));
         if (seed % 3 == 0)
             model.hardware = hardware_find(l->arena, l->diags, &l->sources, &l->settings, NULL);
         assert_non_null(model.hardware);
-        Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, NULL);
+        const AutoRegisters wishes = {.max_stale = -1, .workers = 5};
+        Placing *p = placing_new(l->arena, l->diags, &graph, &l->settings, &model, &wishes);
         assert_non_null(p);
         for (int nstages = 1; nstages <= MOST_STAGES && nstages <= p->n && p->n <= MOST_N; nstages++) {
-            const Placement placed = placing_solve(p, nstages);
-            assert_int_equal(placed.ncuts, nstages - 1);
-            /* The same numbers, by hand. */
-            const int64_t *work[MOST_STAGES], *transfer[MOST_STAGES];
-            bool overlap[MOST_STAGES];
-            for (int s = 0; s < nstages; s++) {
-                const Hardware *h = model.hardware;
-                work[s] = p->work[hardware_kind(h, hardware_worker(h, s, nstages))];
-                transfer[s] = p->transfer[s < h->nlinks ? s : h->nlinks - 1];
-                overlap[s] = hardware_link(h, s).overlap;
-            }
-            const PlaceInput in = {.n = p->n,
-                                   .nstages = nstages,
-                                   .work = work,
-                                   .transfer = transfer,
-                                   .overlap = overlap,
-                                   .stale = p->stale,
-                                   .most_stale = -1};
-            const Best best = brute_force(&in);
-            if (llabs(best.load - (int64_t)(placed.load * p->scale + 0.5)) > 1)
-                fail_msg("seed %llu, %d stages: %.9g s, brute force %.9g s", (unsigned long long)seed, nstages,
-                         placed.load, (double)best.load / p->scale);
-            for (int i = 0; i < placed.ncuts; i++)
-                if (placed.cut[i].before != p->low[best.cut[i]])
-                    fail_msg("seed %llu, %d stages: register %d before %d, brute force %d", (unsigned long long)seed,
-                             nstages, i, placed.cut[i].before, p->low[best.cut[i]]);
+            expect_placed(p, nstages, nstages, seed);
+            if (nstages <= 3)
+                expect_placed(p, nstages, 5, seed);
         }
         arena_free(l->arena);
         arena_free(arena);
     }
+}
+
+/* The slowest stage as predicted, of each cut into two or three stages and all replicas on up to four workers. */
+static void replicas_equal_brute_force_by_prediction(void **state)
+{
+    (void)state;
+    int replicated = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        Arena *arena = arena_new();
+        Lowered *l = lowered(random_net(arena, seed, 4 + (int)(seed % 3), 0));
+        Graph graph = *l->graph;
+        graph.batch = 12;
+        const CostModel model = model_of(l, 0);
+        const AutoRegisters wishes = {.max_stale = -1, .workers = 4};
+        Placing *p = placing_new(l->arena, l->diags, &graph, &l->settings, &model, &wishes);
+        for (int nstages = 1; nstages <= 3 && nstages <= p->n; nstages++) {
+            double least = 1e30;
+            for (int code = 0; code < p->n * p->n * 64; code++) {
+                const int a = code % p->n, b = code / p->n % p->n, r = code / p->n / p->n;
+                int replicas[] = {1 + r % 4, 1 + r / 4 % 4, 1 + r / 16};
+                int workers = 0;
+                for (int s = 0; s < nstages; s++)
+                    workers += replicas[s];
+                if (nstages == 3 ? a < 1 || b <= a : b > 0 || (nstages == 2) != (a > 0))
+                    continue;
+                if (workers > 4 || (nstages < 3 && replicas[2] > 1) || (nstages < 2 && replicas[1] > 1))
+                    continue;
+                const Cut cut[2] = {{p->low[a], {0, 0}}, {p->low[b], {0, 0}}};
+                graph.replicas = replicas;
+                graph.nreplicas = nstages;
+                Arena *scratch = arena_new();
+                const Candidate c = candidate(scratch, l->diags, &graph, cut, nstages - 1, &l->settings, &model);
+                assert_non_null(c.plan);
+                double load = c.prediction->most;
+                for (int s = 0; s + 1 < nstages; s++) {
+                    const double link = c.prediction->stage[s].give + c.prediction->stage[s].back;
+                    load = link > load ? link : load;
+                }
+                least = load < least ? load : least;
+                arena_free(scratch);
+                graph.replicas = NULL;
+                graph.nreplicas = 0;
+            }
+            const Placement placed = placing_solve(p, nstages, 4);
+            assert_int_equal(placed.ncuts, nstages - 1);
+            if (!(placed.load > least - 1e-9 && placed.load < least + 1e-9))
+                fail_msg("seed %llu, %d stages: %.9g s, brute force %.9g s", (unsigned long long)seed, nstages,
+                         placed.load, least);
+            replicated += placed.workers > nstages;
+        }
+        arena_free(l->arena);
+        arena_free(arena);
+    }
+    print_message("# %d placements with replicas\n", replicated);
+    assert_true(replicated > 12);
 }
 
 /* What the solver adds up is what the pipeline's stages take: the load is the slowest stage of the prediction, and with
@@ -213,7 +116,7 @@ static void loads_are_those_of_the_stages(void **state)
         const CostModel model = model_of(l, 0);
         Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, NULL);
         for (int nstages = 1; nstages <= 4 && nstages <= p->n; nstages++) {
-            const Placement placed = placing_solve(p, nstages);
+            const Placement placed = placing_solve(p, nstages, nstages);
             const Candidate c = candidate(l->arena, l->diags, l->graph, placed.cut, placed.ncuts, &l->settings, &model);
             assert_non_null(c.plan);
             assert_int_equal(c.plan->sched->pipe->graph->nnodes, p->graph->nnodes);
@@ -272,14 +175,14 @@ static void memory_is_bounded_from_below(void **state)
         AutoRegisters wishes = {.max_stale = -1, .least_memory = true};
         Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, &wishes);
         for (int nstages = 2; nstages <= 4 && nstages <= p->n; nstages++) {
-            const Placement least = placing_solve(p, nstages);
+            const Placement least = placing_solve(p, nstages, nstages);
             assert_int_equal(least.ncuts, nstages - 1);
             const Outcome o = outcome(l->graph, least.cut, least.ncuts, &l->settings, &model);
             assert_true(o.legal);
             /* With a cap a byte below what this placement needs, none or another one is found; with it, one is. */
             AutoRegisters capped = {.max_stale = -1, .memory = o.most_bytes};
             Placing *q = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, &capped);
-            const Placement under = placing_solve(q, nstages);
+            const Placement under = placing_solve(q, nstages, nstages);
             assert_int_equal(under.ncuts, nstages - 1);
             assert_true(outcome(l->graph, under.cut, under.ncuts, &l->settings, &model).most_bytes <= o.most_bytes);
         }
@@ -313,15 +216,15 @@ static void limits_equal_brute_force_by_the_plan(void **state)
                 ratio[a][b] = o.balance;
                 least = o.most_bytes < least ? o.most_bytes : least;
             }
-        const Placement smallest = placing_solve(p, 3);
+        const Placement smallest = placing_solve(p, 3, 3);
         assert_int_equal(smallest.ncuts, 2);
         assert_int_equal(outcome(l->graph, smallest.cut, 2, &l->settings, &model).most_bytes, least);
         for (int k = 0; k < 4; k++) {
             AutoRegisters limits = {
                 .max_stale = -1, .memory = least + least * k / 8, .balance = k == 3 ? 0 : 1.2 + 0.4 * k};
             Placing *q = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, &limits);
-            const Placement found = placing_solve(q, 3);
-            const int64_t *work = q->work[0];
+            const Placement found = placing_solve(q, 3, 3);
+            const int64_t *work = q->work[0][0];
             int64_t best = INT64_MAX;
             for (int a = 1; a < q->n; a++)
                 for (int b = a + 1; b < q->n; b++) {
@@ -356,12 +259,12 @@ static void registers_are_written_back(void **state)
         const CostModel model = model_of(l, 0);
         Placing *p = placing_new(l->arena, l->diags, l->graph, &l->settings, &model, NULL);
         for (int nstages = 1; nstages <= 4 && nstages <= p->n; nstages++) {
-            const Placement placed = placing_solve(p, nstages);
+            const Placement placed = placing_solve(p, nstages, nstages);
             const SourceFile *file = source_add(l->arena, &l->sources, "again.pnet", text, strlen(text));
             const Ast *ast = parse(l->arena, l->diags, file);
             bool by_setting = false;
-            const char *written = place_write(l->arena, l->diags, &l->sources, ast, l->graph, placed.cut, placed.ncuts,
-                                              NULL, 0, &by_setting);
+            const char *written =
+                place_write(l->arena, l->diags, &l->sources, ast, l->graph, &placed, NULL, 0, &by_setting);
             if (!written)
                 fail_msg("seed %llu, %d stages: not written", (unsigned long long)seed, nstages);
             *(by_setting ? &settings : &statements) += 1;
@@ -383,55 +286,16 @@ static void registers_are_written_back(void **state)
     assert_true(statements > 20 && settings > 5);
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void a_long_chain_is_placed_in_time(void **state)
-{
-    (void)state;
-    double took[3];
-    for (int i = 0; i < 3; i++) {
-        const int n = 2500 << i, nstages = 64;
-        int64_t *work = calloc((size_t)n + 1, sizeof *work), *nothing = calloc((size_t)n + 1, sizeof *nothing);
-        const int64_t *works[64], *transfers[64];
-        bool overlap[64];
-        int cut[64];
-        for (int b = 1; b <= n; b++)
-            work[b] = work[b - 1] + (int64_t)(pn_random(7, (uint64_t)b) % 1000000000);
-        for (int s = 0; s < nstages; s++) {
-            works[s] = work;
-            transfers[s] = nothing;
-            overlap[s] = true;
-        }
-        const PlaceInput in = {.n = n,
-                               .nstages = nstages,
-                               .work = works,
-                               .transfer = transfers,
-                               .overlap = overlap,
-                               .stale = nothing,
-                               .most_stale = -1};
-        const double begin = seconds();
-        const int64_t load = place_solve(&in, cut);
-        took[i] = seconds() - begin;
-        print_message("# %d layers, %d stages: %.0f ms\n", n, nstages, 1000 * took[i]);
-        assert_true(load >= work[n] / nstages && load <= work[n] / nstages + 1000000000);
-        free(work);
-        free(nothing);
-    }
-    assert_true(took[2] < 1.0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_numbers_equal_brute_force), cmocka_unit_test(networks_equal_brute_force),
-        cmocka_unit_test(loads_are_those_of_the_stages),    cmocka_unit_test(candidates_split_no_fused_node),
-        cmocka_unit_test(memory_is_bounded_from_below),     cmocka_unit_test(registers_are_written_back),
-        cmocka_unit_test(a_long_chain_is_placed_in_time),   cmocka_unit_test(limits_equal_brute_force_by_the_plan),
+        cmocka_unit_test(networks_equal_brute_force),
+        cmocka_unit_test(replicas_equal_brute_force_by_prediction),
+        cmocka_unit_test(loads_are_those_of_the_stages),
+        cmocka_unit_test(candidates_split_no_fused_node),
+        cmocka_unit_test(memory_is_bounded_from_below),
+        cmocka_unit_test(registers_are_written_back),
+        cmocka_unit_test(limits_equal_brute_force_by_the_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
