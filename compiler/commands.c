@@ -8,6 +8,19 @@
 #include "place_report.h"
 #include "session.h"
 
+/* Of a device also what emission counts. */
+static void tell_plan(Session *s, const Plan *plan, Text *out)
+{
+    const DeviceStage *on_device = plan->target->device ? emit(s->arena, s->diags, plan).on_device : NULL;
+    if (s->options.json) {
+        report_plan_json(plan, on_device, out);
+        return;
+    }
+    plan_dump(plan, out);
+    if (on_device)
+        device_dump(plan, on_device, out);
+}
+
 int command_check(Session *s)
 {
     if (s->options.layouts && (s->options.json || s->options.all_schedules || s->options.dump)) {
@@ -21,7 +34,7 @@ int command_check(Session *s)
     else if (plan && s->options.command == COMMAND_CHECK)
         (s->options.json ? report_check_json : report_check)(s->balance, s->written, &out);
     else if (plan)
-        (s->options.json ? report_plan_json : plan_dump)(plan, &out);
+        tell_plan(s, plan, &out);
     if (plan && s->options.layouts && !diag_errors(s->diags))
         measure_layouts(s->arena, s->diags, s->self, plan, &out);
     if (session_errors(s))

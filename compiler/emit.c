@@ -108,7 +108,11 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     e->index_name = arena_alloc(arena, (size_t)(graph->nparams + 1) * sizeof *e->index_name);
     files.file = arena_alloc(arena, (size_t)(pipe_workers(pipe, pipe->nstages) + 5) * sizeof *files.file);
 
-    Text text = text_new(arena);
+    Text text = text_new(arena), kernels = text_new(arena);
+    if (e->device) {
+        e->on_device = arena_alloc(arena, (size_t)pipe->nstages * sizeof *e->on_device);
+        emit_kernels(e, &kernels);
+    }
     emit_header_file(e, &text);
     add(&files, arena_printf(arena, "%s.h", graph->name), text);
     for (int s = 0; s < pipe->nstages; s++) {
@@ -126,9 +130,9 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
         e->graph = graph;
     }
     if (e->device) {
-        text = text_new(arena);
-        emit_kernels(e, &text);
-        add(&files, "kernels.cu", text);
+        emit_launches(e);
+        files.on_device = e->on_device;
+        add(&files, "kernels.cu", kernels);
     }
     text = text_new(arena);
     emit_program_file(e, &text);
@@ -138,6 +142,8 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     add(&files, "Makefile", text);
     text = text_new(arena);
     plan_dump(plan, &text);
+    if (e->device)
+        device_dump(plan, e->on_device, &text);
     add(&files, "plan.txt", text);
     return files;
 }

@@ -12,13 +12,24 @@ typedef struct {
     const char *text;
     size_t length;
 } File;
+/* On a target with memory of its own: what a stage launches for a minibatch (or microbatch), and for an update. */
+typedef struct {
+    int kernels, library, copies; /* of this program; of cuDNN; of memory */
+} Launches;
+typedef struct {
+    Launches forward, backward, update;
+    int64_t bytes; /* beside its buffers, without the data set and what the library wants */
+} DeviceStage;
 typedef struct {
     File *file;
     int count;
+    const DeviceStage *on_device; /* per stage; NULL: the target has no memory of its own */
 } Files;
 
 /* <net>.h, stage<k>.c, <net>.c, Makefile, plan.txt. Ops without code for the target are errors (P0601). */
 Files emit(Arena *arena, Diags *diags, const Plan *plan);
+
+void device_dump(const Plan *plan, const DeviceStage *stage, Text *out); /* the end of a memory map */
 
 /* ---- for the emit hooks of ops; each returns text in the arena, valid for the current function ----
  *

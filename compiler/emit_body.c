@@ -79,6 +79,11 @@ static void print_function(Emit *e, const char *name, const char *number, const 
     for (int i = 0; i < e->lines.count; i++)
         *vec_push(e->arena, &all) = e->lines.at[i];
 
+    const char **code = arena_alloc(e->arena, sizeof *code * (size_t)(all.count + 1));
+    for (int i = 0; i < all.count; i++)
+        code[i] = all.at[i].code;
+    emit_count(e, code, all.count);
+
     bool uses_stage = false, uses_number = !number;
     for (int i = 0; i < all.count; i++) {
         uses_stage |= code_mentions(all.at[i].code, "stage");

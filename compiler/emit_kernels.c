@@ -105,6 +105,25 @@ void emit_kernels(Emit *e, Text *file)
     }
 }
 
+int emit_kernel_uses(const Emit *e, const char *op, const char *pass)
+{
+    int uses = 0;
+    for (int i = 0; i < e->kernels->uses.count; i++)
+        uses += !strcmp(e->kernels->uses.at[i].op, op) && !strcmp(e->kernels->uses.at[i].pass, pass);
+    return uses;
+}
+
+int64_t emit_sum_blocks(const Emit *e, const char *op)
+{
+    int64_t blocks = 0;
+    for (int i = 0; i < e->kernels->uses.count; i++) {
+        const Use *use = &e->kernels->uses.at[i];
+        if (!strcmp(use->op, op) && (!strcmp(use->pass, "part") || !strcmp(use->pass, "bias_part")))
+            blocks = use->blocks;
+    }
+    return blocks;
+}
+
 /* A letter a parameter (cuda.h), from its declaration. */
 static const char *letters(Emit *e, const char *parameters)
 {

@@ -72,6 +72,7 @@ struct Emit {
     Part part;
     VEC(Line) lines;
     struct Kernels *kernels; /* of the program: emit_kernels.c */
+    DeviceStage *on_device;  /* per stage: emit_launches.c */
     VEC(NodeId) partials;    /* values whose partial gradient the node being printed was given */
 };
 
@@ -100,6 +101,12 @@ void emit_place(Emit *e, Text *out);
 /* emit_kernels.c: for a device: kernels.cu, and the table of its kernels for <net>.c. */
 void emit_kernels(Emit *e, Text *file);
 void emit_kernel_table(Emit *e, Text *out);
+int emit_kernel_uses(const Emit *e, const char *op, const char *pass); /* kernels that it launches there: 0 or 1 */
+int64_t emit_sum_blocks(const Emit *e, const char *op);                /* chunks of its sums over rows; 0: none */
+
+/* emit_launches.c: for a device; after emit_kernels. */
+void emit_count(Emit *e, const char *const *code, int count); /* the lines of a function of the present stage */
+void emit_launches(Emit *e);                                  /* behind all stages: the rest of on_device */
 
 /* emit_head.c: the comment at the top of a stage file. */
 void emit_stage_head(Emit *e, Text *out);

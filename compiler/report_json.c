@@ -203,7 +203,13 @@ static json_t *params_json(const Plan *plan, int s)
     return list;
 }
 
-void report_plan_json(const Plan *plan, Text *out)
+static json_t *launches_json(Launches launches)
+{
+    return json_made(json_pack("{s:i, s:i, s:i}", "kernels", launches.kernels, "library", launches.library, "copies",
+                               launches.copies));
+}
+
+void report_plan_json(const Plan *plan, const DeviceStage *on_device, Text *out)
 {
     const Pipe *pipe = plan->sched->pipe;
     json_t *top =
@@ -214,6 +220,12 @@ void report_plan_json(const Plan *plan, Text *out)
         json_t *stage = stage_json(plan, s);
         json_put(stage, "buffers", buffers_json(plan, s));
         json_put(stage, "weights", params_json(plan, s));
+        if (on_device) {
+            json_put(stage, "device_bytes", json_integer(on_device[s].bytes));
+            json_put(stage, "forward_launches", launches_json(on_device[s].forward));
+            json_put(stage, "backward_launches", launches_json(on_device[s].backward));
+            json_put(stage, "update_launches", launches_json(on_device[s].update));
+        }
         json_push(stages, stage);
     }
     json_put(top, "stages", stages);

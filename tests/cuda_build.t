@@ -70,6 +70,17 @@ else
     note "the toolkit has no stub driver: not tested"
 fi
 
+# Drivers that only tell their version: the CUDA runtime itself asks them, and gives the program what it would of a true one.
+# driver NAME VERSION
+driver() {
+    mkdir "$WORK/$1" && printf 'int cuInit(unsigned f) { (void)f; return 100; }\nint cuDriverGetVersion(int *v) { *v = %s; return 0; }\n' "$2" |
+        "${CC:-gcc}" -shared -fPIC -o "$WORK/$1/libcuda.so.1" -x c -
+}
+driver old 12000
+says 'driver is too old: it is for CUDA 12\.0' "an old driver" "LD_LIBRARY_PATH=$WORK/old"
+driver idle 99000
+says 'there is no GPU: the CUDA driver is there' "a driver without a GPU" "LD_LIBRARY_PATH=$WORK/idle"
+
 # ---- what is launched must be what was compiled ----
 sed -i 's/{"loss_sum", 3, 20,/{"loss_sum", 3, 24,/; s/{"maxpool_k", 3, 24,/{"maxpool_k", 4, 32,/' "$WORK/lenet5/build/kernels.c"
 touch "$WORK/lenet5/build/kernels.c"

@@ -47,6 +47,15 @@ simulate --memory=200K -- --steps 1
 planned=$("$PNETC" plan "$ROOT/tests/cuda/zoo.pnet" --target=cuda --set pipeline.schedule=sequential | sed -n 's/^plan .*: \([0-9]*\) bytes static.*/\1/p')
 like "$text" "out of GPU memory: the buffers of all stages need $planned bytes, [0-9]* of" "a small GPU: what is needed is what was planned"
 is "$code" 1 "a small GPU: exit 1"
+simulate --memory=$((planned + 90000)) -- --steps 1
+like "$text" "out of GPU memory: the data need $((120 * 786)) bytes, [0-9]* of $((planned + 90000)) are free" "a GPU too small for the data: says what they need"
+is "$code" 1 "a GPU too small for the data: exit 1"
+simulate --devices=0 -- --steps 1
+is "$code $text" "1 error: there is no GPU: the CUDA driver is there, but sees none (nvidia-smi; CUDA_VISIBLE_DEVICES)" "no GPU: one line, exit 1"
+sed 's/"deviceVer":900/"deviceVer":700/' "$ROOT/tests/cudasim/h200.json" >old.json
+simulate --gpu=old.json -- --steps 1
+is "$code" 1 "an old GPU: exit 1"
+like "$text" '^error: the GPU is too old: .* has compute capability 7\.0, this program needs 7\.5$' "an old GPU: says so"
 for failure in cudaMalloc:4 cudaLaunchKernel:40 cudnnBackendExecute:9 cudaEventRecord:3 cudaMemcpy:5; do
     simulate --fail=$failure -- --steps 2
     is "$code $(grep -c '^error:' <<<"$text")" "1 1" "${failure%:*} fails: exit 1 after one line"

@@ -70,8 +70,9 @@ struct cuda_stage {
     cuda_device *device;
     cudaStream_t stream;
     cudnnHandle_t dnn;
-    void *workspace; /* of cuDNN, and of sums over rows: used by one operation after another */
-    int64_t workspace_bytes;
+    void *workspace; /* of cuDNN: used by one operation after another */
+    float *sums;     /* over rows, in chunks: likewise */
+    int64_t workspace_bytes, sums_bytes;
     cuda_kernel gather, gather_labels, relu_mask, accumulate, loss_sum; /* of every program */
     cuda_loss loss;                                                     /* of the step at work */
     struct cuda_numbers *numbers;                                       /* input.c */
@@ -89,8 +90,9 @@ void cuda_order_open(pn_stage *stage); /* order.c */
 void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what);
 /* For inits: where plans are for. */
 cuda_place cuda_plan_place(pn_stage *stage);
-/* For inits: bytes of workspace that an operation wants. */
+/* For inits: bytes of workspace that an operation wants of cuDNN; blocks of a kernel that sums over rows. */
 void cuda_workspace_need(pn_stage *stage, int64_t bytes);
+void cuda_sums_need(pn_stage *stage, int64_t blocks);
 /* Names a buffer for the simulator of the tests, where that is loaded. */
 void cuda_region(const void *start, int64_t bytes, const char *name);
 

@@ -11,7 +11,6 @@ static void make_plan(pn_op *op, cuda_pass pass)
     cuda_workspace_need(op->stage, plan->workspace);
 }
 
-/* Sums of one chunk of rows: two for each of at most CUDA_THREADS channels a block. */
 static void find_kernels(pn_op *op, bool has_bias, bool relu)
 {
     op->dense.has_bias = has_bias;
@@ -22,7 +21,7 @@ static void find_kernels(pn_op *op, bool has_bias, bool relu)
         return;
     op->dense.bias_part = cuda_kernel_find(op->stage, op->name, "bias_part", "pp");
     op->dense.bias = cuda_kernel_find(op->stage, op->name, "bias", "pp");
-    cuda_workspace_need(op->stage, op->dense.bias_part.blocks * 2 * CUDA_THREADS * (int64_t)sizeof(float));
+    cuda_sums_need(op->stage, op->dense.bias_part.blocks);
 }
 
 static pn_op *open(pn_stage *stage, const char *name, const cuda_shape *shape, bool bias, bool relu, bool data_gradient)
@@ -55,7 +54,7 @@ static void backward_weights(pn_op *op, const float *x, const float *gy, float *
     run(op, CUDA_FILTER, x, gw, gy);
     if (!op->dense.has_bias)
         return;
-    float *part = cuda_stage_of(op->stage)->workspace;
+    float *part = cuda_stage_of(op->stage)->sums;
     CUDA_LAUNCH(op->stage, &op->dense.bias_part, 0, &part, &gy);
     CUDA_LAUNCH(op->stage, &op->dense.bias, 0, &gb, &part);
 }

@@ -214,6 +214,15 @@ void cuda_workspace_need(pn_stage *stage, int64_t bytes)
         cuda->workspace_bytes = bytes;
 }
 
+/* Of one chunk of rows: two for each of at most CUDA_THREADS channels a block. */
+void cuda_sums_need(pn_stage *stage, int64_t blocks)
+{
+    cuda_stage *cuda = cuda_stage_of(stage);
+    const int64_t bytes = blocks * 2 * CUDA_THREADS * (int64_t)sizeof(float);
+    if (bytes > cuda->sums_bytes)
+        cuda->sums_bytes = bytes;
+}
+
 static void *upload(const void *from, int64_t bytes, const char *what)
 {
     void *to = cuda_alloc(NULL, bytes, what);
@@ -246,7 +255,11 @@ void pn_target_prepare(pn_stage *stage)
     cuda_stage *cuda = cuda_stage_of(stage);
     if (!cuda->device->samples[0] && stage->run->data)
         upload_data(cuda->device, stage->run->data);
-    cuda->workspace = cuda_alloc(stage, cuda->workspace_bytes, "the workspace");
+    stage->scratch_bytes = cuda->workspace_bytes;
+    if (cuda->workspace_bytes > 0)
+        cuda->workspace = cuda_alloc(stage, cuda->workspace_bytes, "cuDNN's workspace");
+    if (cuda->sums_bytes > 0)
+        cuda->sums = cuda_alloc(stage, cuda->sums_bytes, "the sums over rows");
     cuda_numbers_open(cuda);
     cuda_updates_open(cuda);
     cuda_reports_open(cuda);

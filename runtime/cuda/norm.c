@@ -13,14 +13,14 @@ pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def)
     op->norm.gradient = cuda_kernel_find(stage, def->name, "gradient", "pppp");
     op->norm.backward = cuda_kernel_find(stage, def->name, "backward", "ppppppppp");
     op->norm.track = cuda_kernel_find(stage, def->name, "track", "ppp");
-    cuda_workspace_need(stage, op->norm.part.blocks * 2 * CUDA_THREADS * (int64_t)sizeof(float));
+    cuda_sums_need(stage, op->norm.part.blocks);
     return op;
 }
 
 void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
                            float *statistics, float *y)
 {
-    float *part = cuda_stage_of(op->stage)->workspace, *variance = statistics + op->norm.channels;
+    float *part = cuda_stage_of(op->stage)->sums, *variance = statistics + op->norm.channels;
     CUDA_LAUNCH(op->stage, &op->norm.part, 0, &part, &x);
     CUDA_LAUNCH(op->stage, &op->norm.statistics, 0, &statistics, &part, &x);
     CUDA_LAUNCH(op->stage, &op->norm.apply, 0, &y, &x, &skip, &scale, &shift, &statistics, &variance);
@@ -29,7 +29,7 @@ void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const f
 void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
                             const float *statistics, float *gx, float *gskip, float *gscale, float *gshift)
 {
-    float *part = cuda_stage_of(op->stage)->workspace;
+    float *part = cuda_stage_of(op->stage)->sums;
     CUDA_LAUNCH(op->stage, &op->norm.gradient_part, 0, &part, &gy, &y, &x, &statistics);
     CUDA_LAUNCH(op->stage, &op->norm.gradient, 0, &gscale, &gshift, &part, &statistics);
     if (gx || gskip)

@@ -201,7 +201,7 @@ static void json_of_plan_has_every_buffer(void **state)
     Lowered *l = lowered(NETWORK("schedule = pipedream\n balance = 2"));
     const Plan *plan = planned(l);
     Text text = text_new(l->arena);
-    report_plan_json(plan, &text);
+    report_plan_json(plan, NULL, &text);
     json_t *top = parsed(&text);
     const json_t *stages = json_object_get(top, "stages");
     for (int s = 0; s < l->pipe->nstages; s++) {
