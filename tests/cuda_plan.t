@@ -38,7 +38,7 @@ told() {
                 --steps $steps --report report.json >log 2>&1 || note "$(cat log)"
         done
         text=$(python3 told.py plan.json report.json 7 9 2 "$slices" "$bytes" 2>&1)
-        ok $? "$name, $([ $eager = 0 ] && echo graphs || echo one by one): bytes and launches as told"
+        ok $? "$name, $([ "$eager" = 0 ] && echo graphs || echo one by one): bytes and launches as told"
         note "$text"
     done
 }
