@@ -120,6 +120,13 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
     return time;
 }
 
+static NodeTime measured(const ProfileLine *line, const NodeTime *own)
+{
+    const double whole = own->backward_data + own->backward_weights;
+    const double weights = whole > 0 ? line->backward * (own->backward_weights / whole) : 0;
+    return (NodeTime){line->forward, line->backward - weights, weights, line->update, true};
+}
+
 NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, const Backward *backward, int kind)
 {
     const Costing c = {model, graph, &model->hardware->device[kind]};
@@ -132,10 +139,8 @@ NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, c
         if (!node->op)
             continue;
         const ProfileLine *line = model->profile && kind == 0 ? profile_find(model->profile, node->name) : NULL;
-        if (line)
-            time[i] = (NodeTime){line->forward, line->backward, 0, line->update, true};
-        else
-            time[i] = analytic(&c, i, step[i]);
+        const NodeTime own = analytic(&c, i, step[i]);
+        time[i] = line ? measured(line, &own) : own;
     }
     return time;
 }

@@ -15,7 +15,7 @@
 
 typedef struct {
     double forward, backward_data, backward_weights, update; /* seconds */
-    bool measured;                                           /* backward_data is the whole backward then */
+    bool measured; /* the backward as a whole; its parts as the roofline has them */
 } NodeTime;
 
 /* A profile: lines of times by node. */

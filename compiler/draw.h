@@ -35,13 +35,13 @@ bool plot_script(Arena *arena, Diags *diags, Sources *sources, const char *const
 /* A step of a stage in ideal time. */
 typedef enum { SPAN_WARMUP, SPAN_STEADY, SPAN_DRAIN, SPAN_KINDS } SpanKind;
 typedef struct {
-    StepKind kind; /* forward or backward */
+    StepKind kind; /* forward, backward, or weight part of one */
     SpanKind span;
     int stage, phase;
     int64_t n; /* microbatch */
     double begin, end;
     int64_t version; /* updates in the weights it reads */
-    int64_t age;     /* backward: updates of the stage since the forward of this microbatch: its staleness */
+    int64_t age;     /* not of a forward: updates of the stage since that of this microbatch: its staleness */
 } DrawStep;
 typedef struct {
     DrawStep *step; /* by stage, then by time */
@@ -52,7 +52,7 @@ typedef struct {
     double unit_flops;   /* TIME_MACS: FLOPs of a microbatch that take one unit */
 } DrawRun;
 /* draw_time.c: every step begins as soon as its stage is free, what it takes is there and what it gives has a slot; an
- * update takes no time. TIME_UNIT: a forward and a backward take one unit each. TIME_MACS: FLOPs over those of half a
+ * update takes no time. TIME_UNIT: a forward, a backward and, where it is split, its weight part take one unit each. TIME_MACS: FLOPs over those of half a
  * turn of the slowest stage. */
 DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatches);
 

@@ -85,6 +85,11 @@ static const char *phase_text(Arena *arena, const Sched *sched, const DrawRun *r
     return text.data;
 }
 
+static const char *kind_text(StepKind kind)
+{
+    return kind == STEP_FORWARD ? "forward" : kind == STEP_BACKWARD ? "backward" : "weight part of the backward";
+}
+
 /* The head: what is drawn, and what the letters mean. Returns its height. */
 static int head(const Sched *sched, const DrawRun *run, DrawTime time, Text *out)
 {
@@ -106,7 +111,8 @@ static int head(const Sched *sched, const DrawRun *run, DrawTime time, Text *out
                      time == TIME_MACS
                          ? arena_printf(arena, "a column is the time of %s FLOPs (half a turn of the slowest stage)",
                                         human_count(arena, run->unit_flops))
-                         : "a forward and a backward take a column each",
+                     : sched_splits(sched) ? "a forward and each part of a backward take a column"
+                                           : "a forward and a backward take a column each",
                      run->end > 0 ? 100 * run->busy / (run->end * nstages) : 0.0));
     return y + 10;
 }
@@ -126,10 +132,12 @@ static void legend(const Drawing *d, int y)
         {"F steady", "F5", sliced ? "forward of microbatch 5" : "forward of minibatch 5", 210},
         {"B steady", "B5", sliced ? "its backward" : "its backward, then the update", 250},
         {"F warmup", "F", "forwards that fill the pipe", 230},
-        {"B drain", "B", "backwards that drain it", 0},
+        {"B drain", "B", "backwards that drain it", 220},
+        {"W steady", "W5", "weight part of backward 5", 0},
     };
+    const int shown = COUNT(entries) - !sched_splits(d->sched);
     int x = 16;
-    for (int i = 0; i < COUNT(entries); i++) {
+    for (int i = 0; i < shown; i++) {
         text_printf(d->out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"30\" height=\"20\"/>\n", entries[i].style, x,
                     y);
         line_of_text(d->out, "step", x + 15, y + 15, entries[i].letters);
@@ -173,11 +181,12 @@ static void box_text(const Drawing *d, const DrawStep *step, double x, double y,
         const char *style, *text;
         double letter, below; /* pixels of a letter in the widest fonts in use; of the line from the top */
     } lines[] = {
-        {"step", arena_printf(arena, "%c%lld", step->kind == STEP_FORWARD ? 'F' : 'B', (long long)step->n), 9, 15},
+        {"step", arena_printf(arena, "%c%lld", step_letter(step->kind), (long long)step->n), 9, 15},
         {"small", arena_printf(arena, "v%lld", (long long)step->version), 5.9, 28},
         {"small", arena_printf(arena, "age %lld", (long long)step->age), 5.9, 40},
     };
-    for (int i = 0; i < (step->kind == STEP_BACKWARD ? 3 : 2); i++) {
+    const int shown = step->kind == STEP_BACKWARD ? 3 : step->kind == STEP_FORWARD ? 2 : 1;
+    for (int i = 0; i < shown; i++) {
         if (lines[i].letter * (double)strlen(lines[i].text) > width)
             return;
         line_of_text(d->out, lines[i].style, x + width / 2, y + lines[i].below, lines[i].text);
@@ -206,16 +215,16 @@ static void box(const Drawing *d, const DrawStep *step)
             continue;
         const double x = pixel(d, band, begin) + 1, y = row_top(d, band, step->stage);
         const double width = fmax(0.5, round((pixel(d, band, end) - x - 1) * 100) / 100);
-        text_printf(d->out, "<g><title>stage %d: %s of %s %lld reads the weights after %lld updates", step->stage,
-                    step->kind == STEP_FORWARD ? "forward" : "backward", slice_name(d), (long long)step->n,
-                    (long long)step->version);
+        text_printf(d->out, "<g><title>stage %d: %s of %s %lld", step->stage, kind_text(step->kind), slice_name(d),
+                    (long long)step->n);
+        if (step->kind != STEP_WEIGHTS)
+            text_printf(d->out, " reads the weights after %lld updates", (long long)step->version);
         if (step->kind == STEP_BACKWARD)
             text_printf(d->out, "; %lld updates since its forward", (long long)step->age);
         text_printf(d->out, "; time %s to %s</title>\n", arena_printf(arena, "%.4g", step->begin),
                     arena_printf(arena, "%.4g", step->end));
         text_printf(d->out, "<rect class=\"%c %s%s\" x=\"%g\" y=\"%g\" width=\"%g\" height=\"%d\"/>\n",
-                    step->kind == STEP_FORWARD ? 'F' : 'B', spans[step->span], width < THIN ? " thin" : "", x, y, width,
-                    BOX);
+                    step_letter(step->kind), spans[step->span], width < THIN ? " thin" : "", x, y, width, BOX);
         if (band == most_in)
             box_text(d, step, x, y, width);
         text_printf(d->out, "</g>\n");
@@ -274,6 +283,8 @@ void draw_schedule(const Sched *sched, DrawTime time, int minibatches, Text *out
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n",
                 WIDTH, height, WIDTH, height);
     style(out);
+    if (sched_splits(sched))
+        text_printf(out, "<style>.W { fill: #bfe3b4; stroke: #2d6a1e; }</style>\n");
     text_printf(out, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", WIDTH, height);
     text_append(out, top.data, top.length);
     for (int band = 0; band < d.bands; band++)

@@ -9,18 +9,20 @@ typedef struct {
     DrawTime time;
     Step **step;
     int *count, *at;
-    double *free;                 /* per stage: when its last step ended */
-    double **forward, **backward; /* per stage and microbatch: when it ended; -1: not yet */
+    double *free;                            /* per stage: when its last step ended */
+    double **forward, **backward, **weights; /* per stage and microbatch: when it ended; -1: not yet */
     double unit;
 } Simulation;
 
-static double duration(const Simulation *s, int stage, StepKind kind)
+static double duration(const Simulation *s, int stage, StepKind kind, bool splits)
 {
     const Cost *cost = &s->sched->pipe->stage[stage].cost;
     if (s->time == TIME_UNIT)
         return 1;
     const double again = s->sched->recompute[stage] ? cost->forward : 0;
-    return (kind == STEP_FORWARD ? cost->forward : again + cost->backward_data + cost->backward_weights) / s->unit;
+    if (kind == STEP_FORWARD || kind == STEP_WEIGHTS)
+        return (kind == STEP_FORWARD ? cost->forward : cost->backward_weights) / s->unit;
+    return (again + cost->backward_data + (splits ? 0 : cost->backward_weights)) / s->unit;
 }
 
 /* Raises *begin to `end`; false when that is not known yet. */
@@ -46,7 +48,7 @@ static bool can_begin(const Simulation *s, int stage, Step step, double *begin)
             known &= after(s->backward[stage + 1][m], begin);
         const int64_t slot = m - s->sched->forward_slots[i], back = m - s->sched->gradient_slots[i];
         if (step.kind == STEP_FORWARD && edge->from == stage && slot >= 0)
-            known &= after((edge->kept_consumer ? s->backward : s->forward)[stage + 1][slot], begin);
+            known &= after((edge->kept_consumer ? s->weights : s->forward)[stage + 1][slot], begin);
         if (step.kind == STEP_BACKWARD && edge->from + 1 == stage && edge->gradient && back >= 0)
             known &= after(s->backward[stage - 1][back], begin);
     }
@@ -149,6 +151,7 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
         .free = arena_alloc(arena, sizeof(double) * nstages),
         .forward = arena_alloc(arena, sizeof(double *) * nstages),
         .backward = arena_alloc(arena, sizeof(double *) * nstages),
+        .weights = arena_alloc(arena, sizeof(double *) * nstages),
     };
     run.unit_flops = s.unit * (double)sched->pipe->graph->batch;
     VEC(DrawStep) *drawn = arena_alloc(arena, sizeof *drawn * nstages);
@@ -158,9 +161,10 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
         s.step[i] = sched_steps(arena, &shown, i, run.minibatches, &s.count[i]);
         s.forward[i] = arena_alloc(arena, sizeof(double) * (size_t)slices);
         s.backward[i] = arena_alloc(arena, sizeof(double) * (size_t)slices);
+        s.weights[i] = arena_alloc(arena, sizeof(double) * (size_t)slices);
         version[i] = arena_alloc(arena, sizeof(int64_t) * (size_t)slices);
         for (int64_t m = 0; m < slices; m++)
-            s.forward[i][m] = s.backward[i][m] = -1;
+            s.forward[i][m] = s.backward[i][m] = s.weights[i][m] = -1;
     }
 
     for (bool moved = true; moved;) {
@@ -171,12 +175,16 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
                 const Step next = s.step[i][s.at[i]++];
                 moved = true;
                 updates[i] += next.kind == STEP_UPDATE;
-                if (next.kind != STEP_FORWARD && next.kind != STEP_BACKWARD)
+                if (next.kind == STEP_UPDATE)
                     continue;
                 DrawStep step = {.kind = next.kind, .stage = i, .n = next.n, .begin = begin};
-                step.end = s.free[i] = begin + duration(&s, i, step.kind);
-                (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.n] = step.end;
                 place_in_phase(sched, run.shown, &step);
+                const bool splits = sched->phase[step.phase].late[i] > 0;
+                step.end = s.free[i] = begin + duration(&s, i, step.kind, splits);
+                if (step.kind != STEP_WEIGHTS)
+                    (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.n] = step.end;
+                if (step.kind == (splits ? STEP_WEIGHTS : STEP_BACKWARD))
+                    s.weights[i][step.n] = step.end;
                 read_weights(sched, run.shown, updates[i], version[0], version[i], &step);
                 *vec_push(arena, &drawn[i]) = step;
             }

@@ -38,6 +38,16 @@ static void check_ops(Emit *e)
     }
 }
 
+/* What a target with kernels of its own does not do. */
+static void check_steps(Emit *e)
+{
+    if (!e->device || !sched_splits(e->sched))
+        return;
+    diag_error(e->diags, P0611, e->sched->phase[0].choice->span,
+               "target '%s' does not split backwards in input and weight parts", e->plan->target->name);
+    diag_hint(e->diags, "take 1f1b_flush in place of zb_h1, or target cpu");
+}
+
 /* "lenet5.pnet:6" per node. */
 static void find_lines(Emit *e)
 {
@@ -98,6 +108,7 @@ Files emit(Arena *arena, Diags *diags, const Plan *plan)
     Files files = {0};
     check_name(e);
     check_ops(e);
+    check_steps(e);
     if (diag_errors(diags))
         return files;
 

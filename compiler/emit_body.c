@@ -66,7 +66,8 @@ static void print_function(Emit *e, const char *name, const char *number, const 
                    "the slot of this minibatch"};
     if (weights && emit_mentions(e, "w"))
         *vec_push(e->arena, &all) = (Line){arena_printf(e->arena, "const float *w = %s;", weights), NULL};
-    for (int i = 0; (e->part == PART_BACKWARD || e->part == PART_AGAIN) && i < e->touched.count; i++) {
+    for (int i = 0;
+         (e->part == PART_BACKWARD || e->part == PART_AGAIN || e->part == PART_WEIGHTS) && i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->place.kind != PLACE_REGISTER_IN && value->place.kind != PLACE_REGISTER_OUT)
             continue;
@@ -309,7 +310,10 @@ static void print_backward_node(Emit *e, const BackwardStep *step)
             room_gradient(e, &e->value[node->in[i]]);
         }
     e->partials.count = 0;
-    node->op->emit[e->plan->target->id]->backward(e, node);
+    const OpEmit *verbs = node->op->emit[e->plan->target->id];
+    verbs->backward(e, node);
+    if (verbs->weights && !e->sched->late[e->stage])
+        verbs->weights(e, node);
     if (value->out && value->out->gradient && !value->gradient)
         done(e, value->out_index, "gradient");
     for (int i = 0; i < node->nin; i++) {
@@ -319,6 +323,32 @@ static void print_backward_node(Emit *e, const BackwardStep *step)
             in->roomed = false;
         }
     }
+}
+
+/* What the stage has taken and kept for a backward. */
+static void let_go(Emit *e)
+{
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (value->in && value->in->kept_consumer)
+            done(e, value->in_index, "forward");
+    }
+}
+
+/* Where backwards are split: what they leave to a step of its own. */
+static void print_weights(Emit *e, Text *out)
+{
+    const Stage *stage = &e->pipe->stage[e->stage];
+    if (!e->sched->late[e->stage])
+        return;
+    begin(e, PART_WEIGHTS);
+    for (NodeId id = stage->last - 1; id >= stage->first; id--) {
+        const Node *node = &e->graph->node[id];
+        if (e->step[id] && node->op->emit[e->plan->target->id]->weights)
+            node->op->emit[e->plan->target->id]->weights(e, node);
+    }
+    let_go(e);
+    print_function(e, "weight_gradients", "n", NULL, out);
 }
 
 static void print_backward(Emit *e, Text *out)
@@ -336,11 +366,8 @@ static void print_backward(Emit *e, Text *out)
     for (NodeId id = stage->last - 1; id >= stage->first; id--)
         if (e->step[id])
             print_backward_node(e, e->step[id]);
-    for (int i = 0; i < e->touched.count; i++) {
-        const StageValue *value = &e->value[e->touched.at[i]];
-        if (value->in && value->in->kept_consumer)
-            done(e, value->in_index, "forward");
-    }
+    if (!e->sched->late[e->stage])
+        let_go(e);
     print_function(e, "backward", "n", "pn_backward_weights(stage, n)", out);
 }
 
@@ -351,6 +378,7 @@ void emit_functions(Emit *e, Text *out)
     print_forward(e, PART_FORWARD, &functions);
     print_again(e, &functions);
     print_backward(e, &functions);
+    print_weights(e, &functions);
     print_forward(e, PART_TEST, &functions);
     text_append(out, e->functions.data, e->functions.length); /* of ops: known only now */
     text_append(out, functions.data, functions.length);

@@ -100,6 +100,8 @@ static void memory_rows(Emit *e, Text *out)
             add_size(e, &sizes, value->name, value->saved->slots);
         if (value->again)
             add_size(e, &sizes, value->again_name, 1);
+        if (value->gradient && value->gradient->kind == BUFFER_KEPT)
+            add_size(e, &sizes, value->gradient_name, value->gradient->slots);
         if (value->aux)
             add_size(e, &sizes, value->aux_name, value->aux->slots);
     }
@@ -209,6 +211,9 @@ void emit_descriptor(Emit *e, Text *out)
         text_printf(out, "    .replica = REPLICA, .replicas = %d,\n", e->replicas);
     text_printf(out, "    .init = init, .forward = forward,%s .backward = backward, .test = test,\n",
                 e->sched->recompute[e->stage] ? " .recompute = recompute," : "");
+    if (e->sched->late[e->stage])
+        text_printf(out, "    .weight_gradients = weight_gradients, .early_floats = %lld,\n",
+                    (long long)plan->early_floats);
     if (e->device)
         text_printf(out, "    .place = place,\n");
     if (params && e->device)

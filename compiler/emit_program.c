@@ -182,8 +182,9 @@ static void schedule_data(Emit *e, Text *out)
     const int stages = e->pipe->nstages;
     text_printf(out,
                 "\n/* The schedule: per stage, forwards to begin with, then the body again and again:\n"
-                " * F forward and B backward of a %s, U update */\n",
-                e->graph->microbatches > 1 ? "microbatch" : "minibatch");
+                " * F forward and B backward of a %s, %sU update */\n",
+                e->graph->microbatches > 1 ? "microbatch" : "minibatch",
+                sched_splits(sched) ? "W weight part of a backward, " : "");
     for (int i = 0; i < sched->nphases; i++) {
         text_printf(out, "static const pn_order order%d[] = { /* %s */\n", i, sched->phase[i].choice->order->name);
         order_rows(out, &sched->phase[i], stages);

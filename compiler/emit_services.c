@@ -72,6 +72,8 @@ const char *gradient_ref(Emit *e, NodeId id)
     const StageValue *value = value_of(e, id);
     if (!value->gradient_name)
         ICE("emit: stage %d has no room for the gradient of %s", e->stage, e->graph->node[id].name);
+    if (value->gradient && value->gradient->kind == BUFFER_KEPT)
+        return slot(e, value->gradient_name, value->gradient->slots);
     if (value->gradient && !(value->in && value->in->gradient))
         return arena_printf(e->arena, "t + %s", value->gradient_name);
     return value->gradient_name;

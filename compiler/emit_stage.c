@@ -72,6 +72,11 @@ static void saved_arrays(Emit *e, Text *out)
             *vec_push(e->arena, &lines) =
                 (Line){ring_declared(e, "float", value->again_name, 1, value->again->bytes / (Int)sizeof(float)),
                        arena_printf(e->arena, "%s, for the backward of this stage", values_text(e, value->id))};
+        if (value->gradient && value->gradient->kind == BUFFER_KEPT)
+            *vec_push(e->arena, &lines) =
+                (Line){ring_declared(e, "float", value->gradient_name, value->gradient->slots,
+                                     value->gradient->bytes / (Int)sizeof(float)),
+                       arena_printf(e->arena, "gradient %s, until the weight part", values_text(e, value->id))};
         if (value->aux) {
             const OpDef *op = e->graph->node[value->id].op;
             const bool bytes = !op->aux_type || !strcmp(op->aux_type, "uint8_t");
@@ -98,7 +103,7 @@ static void saved_arrays(Emit *e, Text *out)
 
 static void transient_row(Emit *e, Text *out, const Buffer *buffer, const char *name, const char *what)
 {
-    if (!buffer)
+    if (!buffer || !buffer_is_transient(buffer->kind))
         return;
     text_printf(out, "    %-28s /* %s%s%s, from %s",
                 arena_printf(e->arena, "%s = %lld,", name, (Int)(buffer->offset / (Int)sizeof(float))), what,
@@ -278,6 +283,8 @@ static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
     case BUFFER_GRADIENT:
         if (!value->gradient_name)
             return NULL;
+        if (value->gradient && value->gradient->kind == BUFFER_KEPT)
+            return ring_area(e, value->gradient_name, value->gradient->slots, false);
         buffer = value->in ? NULL : value->gradient, name = value->gradient_name;
         break;
     case BUFFER_PARTIAL:

@@ -29,7 +29,7 @@ typedef struct {
     const Edge *in, *out;            /* crossing the cut before, after this stage; NULL: does not */
     int in_index, out_index;         /* of the edges */
     const Buffer *saved, *transient; /* BUFFER_SAVED, BUFFER_VALUE */
-    const Buffer *again, *aux, *gradient, *partial, *test;
+    const Buffer *again, *aux, *gradient, *partial, *test; /* gradient: BUFFER_GRADIENT or BUFFER_KEPT */
     const char *name;          /* array, offset in t, or local pointer; also the member of `tensor` */
     const char *gradient_name; /* offset in t, or local pointer */
     const char *partial_name, *test_name, *aux_name, *again_name;
@@ -40,7 +40,7 @@ typedef struct {
     bool touched, taken, arrived, roomed;
 } StageValue;
 
-typedef enum { PART_INIT, PART_FORWARD, PART_AGAIN, PART_BACKWARD, PART_TEST } Part;
+typedef enum { PART_INIT, PART_FORWARD, PART_AGAIN, PART_BACKWARD, PART_WEIGHTS, PART_TEST } Part;
 typedef struct {
     const char *code, *comment; /* comment NULL: none */
 } Line;

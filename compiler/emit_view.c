@@ -9,7 +9,7 @@
 static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "REPLICA", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
-    "gradient_sum", "recompute",
+    "gradient_sum", "recompute", "weight_gradients",
 };
 /* clang-format on */
 
@@ -91,6 +91,7 @@ static void touch_buffers(Emit *e)
         case BUFFER_VALUE:
             field = &value->transient;
             break;
+        case BUFFER_KEPT:
         case BUFFER_GRADIENT:
             field = &value->gradient;
             break;

@@ -21,11 +21,12 @@ typedef struct {
 enum { NEEDS_IN0 = 1, NEEDS_IN1 = 2, NEEDS_OUT = 4, NEEDS_AUX = 8 };
 
 enum {
-    OP_LOSS = 1,        /* the last input is the target (class label or tensor); the output is the scalar loss */
-    OP_WEIGHTED = 2,    /* counts as a layer of the paper's placement vector (ppv) */
-    OP_POINTWISE = 4,   /* unary, expr and derivative given; may join a chain */
-    OP_RELU_FUSES = 8,  /* a relu behind it may become node->relu */
-    OP_KEEPS_ZERO = 16, /* pointwise with f(0) = 0: may run over the zero lanes of a padded layout */
+    OP_LOSS = 1,         /* the last input is the target (class label or tensor); the output is the scalar loss */
+    OP_WEIGHTED = 2,     /* counts as a layer of the paper's placement vector (ppv) */
+    OP_POINTWISE = 4,    /* unary, expr and derivative given; may join a chain */
+    OP_RELU_FUSES = 8,   /* a relu behind it may become node->relu */
+    OP_WEIGHT_PART = 32, /* its backward splits: hook `weights` */
+    OP_KEEPS_ZERO = 16,  /* pointwise with f(0) = 0: may run over the zero lanes of a padded layout */
 };
 
 /* Work of one node for one sample. FLOP counts a multiply-add as 2. Bytes are f32 traffic with each operand read once
@@ -77,6 +78,9 @@ typedef struct {
     void (*init)(Emit *e, const Node *node);
     void (*forward)(Emit *e, const Node *node);
     void (*backward)(Emit *e, const Node *node);
+    void (*weights)(Emit *e,
+                    const Node *node); /* OP_WEIGHT_PART: gradients of all parameters, from what the forward and
+                                                 * the backward of the same microbatch have left; NULL: backward does it */
     void (*evaluate)(Emit *e, const Node *node);
     void (*kernels)(Emit *e,
                     const Node *node); /* on targets with kernels of their own: emit_kernel for each; NULL: none */

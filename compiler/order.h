@@ -5,25 +5,31 @@
 
 #include "base.h"
 
-/* Forward and backward are steps of a microbatch (a minibatch is one or several), an update is one of a minibatch. */
-typedef enum { STEP_FORWARD, STEP_BACKWARD, STEP_UPDATE, STEP_TEST } StepKind;
+/* Forward and backward are steps of a microbatch (a minibatch is one or several), an update is one of a minibatch. A
+ * backward may be split (Qi et al. 2023, Zero Bubble Pipeline Parallelism, section 2): in a body with a W, B makes the
+ * gradients of values, on which the stage before waits, and W later those of the weights, for which nobody waits. */
+typedef enum { STEP_FORWARD, STEP_BACKWARD, STEP_WEIGHTS, STEP_UPDATE, STEP_TEST } StepKind;
 enum { STEP_KINDS = STEP_TEST + 1 };
 enum { MAX_MICROBATCHES = 256, MAX_BODY = 4 * MAX_MICROBATCHES };
 typedef struct {
     int warmup;              /* forwards before the body */
-    char body[MAX_BODY + 1]; /* letters: "FBU", "FFFFBBBBU" */
+    char body[MAX_BODY + 1]; /* letters: "FBU", "FFFFBBBBU", "FBWFBWU" */
 } StageOrder;
-char step_letter(StepKind kind); /* F B U T */
+char step_letter(StepKind kind); /* F B W U T */
 StepKind step_kind(char letter);
 void order_add(StageOrder *order, int times, const char *letters); /* to the body */
+bool order_splits(const StageOrder *order);                        /* its backwards have weight parts */
 
 typedef struct {
     int stage, nstages, microbatches; /* microbatches: of a minibatch; 1: it is not sliced */
 } OrderPlace;
 typedef struct OrderDef {
-    const char *name, *doc, *source;               /* source: paper and section */
-    bool slices;                                   /* needs microbatches: with one it is `sequential` */
-    void (*order)(OrderPlace at, StageOrder *out); /* out is empty; each body updates once, behind all backwards */
+    const char *name, *doc, *source; /* source: paper and section */
+    bool slices;                     /* needs microbatches: with one it is `sequential` */
+    void (*order)(
+        OrderPlace at,
+        StageOrder *
+            out); /* out is empty; each body updates once, behind all backwards and, if there are any, as many weight parts */
 } OrderDef;
 /* The version of the weights that a forward reads: the current one; the one that stage 0 read for this microbatch; the one
  * without the last minibatch's update, as its minibatch finds it (the first of a phase: the current one). */

@@ -14,11 +14,11 @@ static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int 
     out->ring = 1;
     for (int i = 0; i < pipeline->nphases; i++) {
         StageOrder order = {0}, first = {0};
-        int staleness, in_flight;
         pipeline->phase[i].order->order((OrderPlace){s, nstages, (int)microbatches}, &order);
         pipeline->phase[i].order->order((OrderPlace){0, nstages, (int)microbatches}, &first);
-        order_measure(scratch, &order, pipeline->phase[i].rule->forward_reads, &first, microbatches, &staleness,
-                      &in_flight);
+        const OrderFacts facts =
+            order_measure(scratch, &order, pipeline->phase[i].rule->forward_reads, &first, microbatches);
+        const int staleness = facts.staleness, in_flight = facts.in_flight;
         const int kept = pipeline->phase[i].rule->versions(staleness);
         out->ring = in_flight > out->ring ? in_flight : out->ring;
         versions = kept > versions ? kept : versions;

@@ -151,6 +151,14 @@ static void add_buffer(Planner *p, Buffers *list, BufferKind kind, NodeId value,
         .kind = kind, .value = value, .bytes = bytes, .slots = slots, .offset = -1, .born = born, .dies = dies};
 }
 
+/* The weight part of the node, which the stage splits off, reads the gradient of its value. */
+static bool waits(const Planner *p, int s, NodeId id)
+{
+    const Node *node = &p->graph->node[id];
+    return p->plan->sched->late[s] > 0 && id >= p->pipe->stage[s].first && node->op &&
+           node->op->flags & OP_WEIGHT_PART && p->step_of[id];
+}
+
 static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
 {
     const Stage *stage = &p->pipe->stage[s];
@@ -182,7 +190,9 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
             add_buffer(p, list, BUFFER_AUX, v, slot_bytes(p, aux),
                        p->backward->needs[v] & NEEDS_AUX && !recomputes ? ring : 1, 0, 0);
     }
-    if (!in && !(out && out->gradient) && use->gradient != NEVER)
+    if (waits(p, s, v))
+        add_buffer(p, list, BUFFER_KEPT, v, bytes, p->plan->sched->late[s], 0, 0);
+    else if (!in && !(out && out->gradient) && use->gradient != NEVER)
         add_buffer(p, list, BUFFER_GRADIENT, v, bytes, 1, use->gradient, 2 * n - 1 - made);
     if (use->partial_first != NEVER)
         add_buffer(p, list, BUFFER_PARTIAL, v, bytes, 1, use->partial_first, use->partial_last);
@@ -196,9 +206,9 @@ static int buffer_order(const void *x, const void *y)
     return (a->value > b->value) - (a->value < b->value);
 }
 
-static bool is_transient(const Buffer *buffer)
+bool buffer_is_transient(BufferKind kind)
 {
-    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX;
+    return kind != BUFFER_SAVED && kind != BUFFER_AGAIN && kind != BUFFER_AUX && kind != BUFFER_KEPT;
 }
 
 /* Offsets of the transients of one timeline; returns its size. */
@@ -208,7 +218,7 @@ static int64_t pack(Planner *p, StagePlan *stage, bool test)
     int count = 0;
     for (int b = 0; b < stage->nbuffers; b++) {
         const Buffer *buffer = &stage->buffer[b];
-        if (is_transient(buffer) && (buffer->kind == BUFFER_TEST) == test)
+        if (buffer_is_transient(buffer->kind) && (buffer->kind == BUFFER_TEST) == test)
             block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, b, 0};
     }
     const int64_t bytes = area_fit(p->arena, block, count);
@@ -234,7 +244,7 @@ static void plan_buffers(Planner *p, int s)
     stage->nbuffers = list.count;
     int64_t transients = 0; /* bounds the area: packing must not overflow */
     for (int b = 0; b < list.count; b++)
-        if (is_transient(&list.at[b]))
+        if (buffer_is_transient(list.at[b].kind))
             transients = add_sizes(p, transients, list.at[b].bytes);
         else
             stage->saved_bytes = add_sizes(p, stage->saved_bytes, times(p, list.at[b].bytes, list.at[b].slots));
@@ -244,12 +254,13 @@ static void plan_buffers(Planner *p, int s)
     stage->transient_bytes = train > test ? train : test;
 }
 
-static void plan_params(Planner *p, int s)
+/* Parameters of one kind, in program order, behind those that are laid out already. */
+static void lay_params(Planner *p, int s, bool late)
 {
     const Stage *stage = &p->pipe->stage[s];
     StagePlan *plan = &p->plan->stage[s];
     for (NodeId i = stage->first; i < stage->last; i++)
-        for (int k = 0; k < p->graph->node[i].nparams; k++) {
+        for (int k = 0; waits(p, s, i) == late && k < p->graph->node[i].nparams; k++) {
             const int param = p->graph->node[i].param[k];
             const int64_t floats = p->plan->target->param_floats(p->graph, param);
             const int64_t room = floats < TARGET_TOO_LARGE ? round_up(floats, FLOATS) : TARGET_TOO_LARGE;
@@ -257,6 +268,13 @@ static void plan_params(Planner *p, int s)
             p->plan->param[param] = (ParamPlan){*floats_so_far, room};
             *floats_so_far = add_sizes(p, *floats_so_far, room);
         }
+}
+
+static void plan_params(Planner *p, int s)
+{
+    lay_params(p, s, false);
+    p->plan->stage[s].early_floats = p->plan->stage[s].weight_floats;
+    lay_params(p, s, true);
 }
 
 static void plan_registers(Planner *p)

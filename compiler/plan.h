@@ -2,6 +2,8 @@
  *
  * Saved values and aux (what a backward reads) are arrays of `slots` slots, slot = minibatch % slots. Transients
  * (values only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness.
+ * Where backwards are split, the gradients that weight parts read are arrays of slots, too, and the parameters whose
+ * gradients an input part makes come before those that wait for the weight part: each part has its piece of the sums.
  * A stage that recomputes keeps what it takes in such rings; what its backward reads besides has one slot.
  * Weights, gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that
  * crosses a cut lives in its register. Offsets are multiples of 64 bytes. The library's scratch is measured at start
@@ -16,6 +18,7 @@ typedef enum {
     BUFFER_SAVED,    /* a value some backward of this stage reads, or a network input it reads: `slots` slots */
     BUFFER_AGAIN,    /* a value of a register behind the stage, made once more for the backward: one slot */
     BUFFER_AUX,      /* argmax, mask, probabilities: `slots` slots */
+    BUFFER_KEPT,     /* a gradient that a weight part reads, where backwards are split: `slots` slots */
     BUFFER_VALUE,    /* a value only the forward reads: transient */
     BUFFER_GRADIENT, /* gradient of a value produced in this stage: transient */
     BUFFER_PARTIAL,  /* a later contribution to a gradient, before it is added: transient */
@@ -44,6 +47,7 @@ typedef struct {
     int64_t saved_bytes, transient_bytes;
     int64_t weight_floats;  /* room of one version of all weights */
     int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
+    int64_t early_floats;   /* of these, what the input part of a backward makes the gradients of: the first ones */
     int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
     int sums;               /* 1: the gradients of microbatches are summed in a further array of that size */
     int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h) */
@@ -76,6 +80,7 @@ typedef struct {
     PlaceKind kind;
     int index; /* of the buffer in the stage's list, or of the edge */
 } Place;
+bool buffer_is_transient(BufferKind kind); /* it shares the transient area */
 Place plan_value(const Plan *plan, int stage, NodeId value);
 Place plan_test_value(const Plan *plan, int stage, NodeId value);
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */

@@ -6,12 +6,8 @@
 
 typedef long long Int;
 
-static const char *const kind_names[BUFFER_KINDS] = {"saved", "again", "aux", "value", "gradient", "partial", "test"};
-
-static bool transient(const Buffer *buffer)
-{
-    return buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX;
-}
+static const char *const kind_names[BUFFER_KINDS] = {"saved", "again",    "aux",     "kept",
+                                                     "value", "gradient", "partial", "test"};
 
 /* ---- check ---- */
 
@@ -22,7 +18,7 @@ static void check_timeline(const Plan *plan, Arena *arena, int s, bool test)
     int count = 0, a, b;
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
-        if (transient(buffer) && (buffer->kind == BUFFER_TEST) == test)
+        if (buffer_is_transient(buffer->kind) && (buffer->kind == BUFFER_TEST) == test)
             block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, i, buffer->offset};
     }
     if (area_overlap(arena, block, count, &a, &b)) {
@@ -47,7 +43,7 @@ static void check_buffers(const Plan *plan, int s)
                 buffer->slots);
         if (plan_buffer(plan, s, buffer->kind, buffer->value) != buffer)
             ICE("plan: stage %d: %s %s is not found, or twice", s, kind_names[buffer->kind], name);
-        if (!transient(buffer)) {
+        if (!buffer_is_transient(buffer->kind)) {
             saved += buffer->bytes * buffer->slots;
             if (buffer->offset != -1)
                 ICE("plan: stage %d: %s has an offset", s, name);
@@ -79,7 +75,8 @@ static void check_places(const Plan *plan, int s)
                 plan_test_value(plan, s, node->in[k]).kind == PLACE_NONE)
                 ICE("plan: stage %d has no place for %s, which %s reads", s, graph->node[node->in[k]].name, node->name);
         const Edge *out = pipe_edge(pipe, i, s);
-        if (pipe->backward->wants[i] && !(out && out->gradient) && !plan_buffer(plan, s, BUFFER_GRADIENT, i))
+        if (pipe->backward->wants[i] && !(out && out->gradient) && !plan_buffer(plan, s, BUFFER_GRADIENT, i) &&
+            !plan_buffer(plan, s, BUFFER_KEPT, i))
             ICE("plan: stage %d has no place for the gradient of %s", s, node->name);
     }
 }
@@ -87,16 +84,18 @@ static void check_places(const Plan *plan, int s)
 static void check_params(const Plan *plan, int s)
 {
     const Pipe *pipe = plan->sched->pipe;
-    int64_t next[2] = {0, 0}; /* weights, running statistics */
+    const StagePlan *stage = &plan->stage[s];
+    int64_t next[3] = {0, 0, stage->early_floats}; /* weights, running statistics, weights of weight parts */
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const ParamPlan *param = &plan->param[pipe->graph->node[i].param[k]];
-            const bool running = pipe->graph->param[pipe->graph->node[i].param[k]].running;
+            const bool own = pipe->graph->param[pipe->graph->node[i].param[k]].running;
+            const int running = own ? 1 : param->offset >= stage->early_floats ? 2 : 0;
             if (param->offset != next[running] || param->offset % 16 || param->room <= 0 || param->room % 16)
                 ICE("plan: stage %d: parameter %d of %s at %lld", s, k, pipe->graph->node[i].name, (Int)param->offset);
             next[running] += param->room;
         }
-    if (next[0] != plan->stage[s].weight_floats || next[1] != plan->stage[s].running_floats)
+    if (next[0] != stage->early_floats || next[1] != stage->running_floats || next[2] != stage->weight_floats)
         ICE("plan: stage %d: weights do not add up", s);
 }
 
@@ -151,7 +150,7 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
         const Node *node = &graph->node[buffer->value];
-        if (transient(buffer))
+        if (buffer_is_transient(buffer->kind))
             continue;
         const char *aux = node->op && node->op->aux_name ? node->op->aux_name : "aux";
         if (buffer->kind == BUFFER_AUX)
@@ -159,14 +158,15 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
                         buffer->slots, (Int)buffer->bytes);
         else
             text_printf(out, "    %-36s %3d x %-10lld %s\n",
-                        buffer->kind == BUFFER_AGAIN ? arena_printf(out->arena, "%s, again", node->value_name)
-                                                     : node->value_name,
+                        buffer->kind == BUFFER_AGAIN  ? arena_printf(out->arena, "%s, again", node->value_name)
+                        : buffer->kind == BUFFER_KEPT ? arena_printf(out->arena, "gradient of %s", node->value_name)
+                                                      : node->value_name,
                         buffer->slots, (Int)buffer->bytes, shape_text_batch(out->arena, &node->shape, graph->batch));
     }
     text_printf(out, "  transient: %lld bytes, shared in time\n", (Int)stage->transient_bytes);
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
-        if (!transient(buffer))
+        if (!buffer_is_transient(buffer->kind))
             continue;
         text_printf(out, "    %-8s %-36s %-26s steps %d..%d\n", kind_names[buffer->kind],
                     graph->node[buffer->value].value_name, place_text(out->arena, buffer), buffer->born, buffer->dies);

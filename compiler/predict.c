@@ -9,8 +9,9 @@
 typedef struct {
     const Step *step;
     int count, at;
-    double *forward_end, *backward_end, *update_end; /* per microbatch, per minibatch; NAN: not yet */
-    double *begin, *end;                             /* per step; NULL: not wanted */
+    double *forward_end, *backward_end, *weights_end; /* per microbatch; NAN: not yet */
+    double *update_end;                               /* per minibatch */
+    double *begin, *end;                              /* per step; NULL: not wanted */
 } Track;
 
 /* Registers of one cut that hold up their giver alike. */
@@ -72,6 +73,9 @@ static StageTime time_on(Arena *arena, const Prediction *p, const Pipe *pipe, in
         const NodeTime mine = cost_slice(&time[i], stage->replicas);
         sum.forward += times * mine.forward;
         sum.backward += times * (mine.backward_data + mine.backward_weights);
+        sum.weights +=
+            times *
+            (pipe->graph->node[i].op && pipe->graph->node[i].op->flags & OP_WEIGHT_PART ? mine.backward_weights : 0);
         sum.update += mine.update;
         floats += cost_weight_floats(p->model, pipe->graph, i);
     }
@@ -161,7 +165,7 @@ static double ready(const Run *run, int s)
     const Step step = t->step[t->at];
     const int64_t m = step.n;
     double when = 0;
-    if (step.kind == STEP_UPDATE)
+    if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS)
         return when;
     const bool forward = step.kind == STEP_FORWARD;
     if (forward && s > 0)
@@ -172,9 +176,9 @@ static double ready(const Run *run, int s)
             const int64_t old = m - q->slots;
             if (old < 0)
                 continue;
-            when = later(q->kept_consumer ? t[1].backward_end[old] : t[1].forward_end[old], when);
+            when = later(q->kept_consumer ? t[1].weights_end[old] : t[1].forward_end[old], when);
             if (q->kept_producer && !isnan(when))
-                when = later(t->backward_end[old], when);
+                when = later(t->weights_end[old], when);
         }
     bool gradient = false;
     for (int i = 0; !forward && i < run->nqueues[s]; i++)
@@ -216,7 +220,11 @@ static void take(Run *run, int s, double when)
     const bool gives = s + 1 < run->p->nstages;
     double *worker = &run->worker_free[time->worker]; /* and those behind it, for its replicas */
     const double slice = (double)run->sched->pipe->graph->microbatches;
-    double seconds = forward ? time->forward / slice : backward ? time->backward / slice : time->update;
+    const bool splits = run->sched->phase[0].late[s] > 0, weights = step.kind == STEP_WEIGHTS;
+    double seconds = forward    ? time->forward / slice
+                     : backward ? (time->backward - (splits ? time->weights : 0)) / slice
+                     : weights  ? time->weights / slice
+                                : time->update;
     if (forward && gives && !run->link[s].overlap)
         seconds += time->give / slice;
     if (forward && s > 0 && !run->link[s - 1].overlap)
@@ -237,8 +245,10 @@ static void take(Run *run, int s, double when)
     else if (backward)
         t->backward_end[step.n] =
             s > 0 && run->link[s - 1].overlap ? carry(run, s - 1, end, run->p->stage[s - 1].back / slice) : end;
-    else
+    else if (!weights)
         t->update_end[step.n] = end;
+    if (weights || (backward && !splits))
+        t->weights_end[step.n] = weights ? end : t->backward_end[step.n];
 }
 
 /* Runs all steps; the times of the updates of each stage are what is wanted. */
@@ -305,13 +315,14 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
         t->step = sched_steps(arena, &phase, s, minibatches, &t->count);
         t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
         t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
+        t->weights_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
         t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
         if (wanted) {
             t->begin = arena_alloc(arena, sizeof(double) * (size_t)t->count);
             t->end = arena_alloc(arena, sizeof(double) * (size_t)t->count);
         }
         for (int64_t m = 0; m < minibatches * slices; m++)
-            t->forward_end[m] = t->backward_end[m] = NAN;
+            t->forward_end[m] = t->backward_end[m] = t->weights_end[m] = NAN;
         run.link[s] = hardware_link(p->model->hardware, s);
     }
     if (!run_steps(&run))

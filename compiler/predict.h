@@ -10,10 +10,12 @@
 #include "plan.h"
 
 typedef struct {
-    double forward, backward, update; /* seconds of work a minibatch; of each replica: sum of gradients in update */
-    double give, back;                /* seconds on the link behind the stage: values there, gradients back */
-    int worker, kind;                 /* that runs it (the first of its replicas); its device (the slowest) */
-    int workers;                      /* that run its replicas */
+    double forward, backward,
+        update; /* seconds of work a minibatch, backward in both its parts; of each replica: sum of gradients in update */
+    double weights;    /* of the backward: its weight part, where the order may split it */
+    double give, back; /* seconds on the link behind the stage: values there, gradients back */
+    int worker, kind;  /* that runs it (the first of its replicas); its device (the slowest) */
+    int workers;       /* that run its replicas */
 } StageTime;
 
 typedef struct {

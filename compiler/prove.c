@@ -19,10 +19,10 @@ typedef struct {
 typedef struct {
     Queue *queue; /* of the cut behind this stage */
     int nqueues;
-    int at; /* next step */
-    int64_t forwards, backwards, updates, tests;
-    int64_t *version; /* per microbatch: updates at its forward */
-    bool waiting;     /* stands in the list of stages to look at */
+    int at;                                               /* next step */
+    int64_t forwards, backwards, weights, updates, tests; /* weights: backwards with their weight part */
+    int64_t *version;                                     /* per microbatch: updates at its forward */
+    bool waiting;                                         /* stands in the list of stages to look at */
 } Worker;
 
 typedef struct {
@@ -79,7 +79,7 @@ static Wait wait_of(const Proof *p, int stage, Step step)
     const Sched *sched = p->sched;
     Worker *w = &p->worker[stage], *before = stage > 0 ? w - 1 : NULL;
     const int64_t m = step.n;
-    if (step.kind == STEP_UPDATE)
+    if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS)
         return (Wait){0};
     for (int i = 0; before && i < before->nqueues; i++) {
         const Queue *q = &before->queue[i];
@@ -124,13 +124,18 @@ static int64_t version_read(const Proof *p, int stage, int64_t n)
     return p->worker[stage].updates;
 }
 
+static bool splits(const Proof *p, int stage, int64_t n)
+{
+    return p->sched->phase[phase_of(p, n)].late[stage] > 0;
+}
+
 /* What is wrong with a step whatever the other stages do; NULL: nothing. */
 static const char *step_error(const Proof *p, int stage, Step step)
 {
-    static const char *const kinds[STEP_KINDS] = {"forward", "backward", "update", "test"};
+    static const char *const kinds[STEP_KINDS] = {"forward", "backward", "weight part", "update", "test"};
     const Sched *sched = p->sched;
     const Worker *w = &p->worker[stage];
-    const int64_t done[STEP_KINDS] = {w->forwards, w->backwards, w->updates, w->tests}, m = step.n;
+    const int64_t done[STEP_KINDS] = {w->forwards, w->backwards, w->weights, w->updates, w->tests}, m = step.n;
     const int64_t count = p->minibatches * (step.kind == STEP_UPDATE ? 1 : p->microbatches);
     if (m != done[step.kind])
         return arena_printf(p->arena, "stage %d does the %s of minibatch %lld where that of %lld is next", stage,
@@ -140,14 +145,22 @@ static const char *step_error(const Proof *p, int stage, Step step)
                             (long long)count);
     if (step.kind == STEP_BACKWARD && m >= w->forwards)
         return arena_printf(p->arena, "stage %d goes back on minibatch %lld before its forward", stage, (long long)m);
-    if (step.kind == STEP_UPDATE && (m + 1) * p->microbatches > w->backwards)
+    if (step.kind == STEP_WEIGHTS && m >= w->backwards)
+        return arena_printf(p->arena, "stage %d does the weight part of minibatch %lld before its input part", stage,
+                            (long long)m);
+    if (step.kind == STEP_UPDATE && (m + 1) * p->microbatches > w->weights)
         return arena_printf(p->arena, "stage %d updates with minibatch %lld before its backward", stage, (long long)m);
-    if (step.kind == STEP_BACKWARD && m / p->microbatches > w->updates)
+    if ((step.kind == STEP_BACKWARD || step.kind == STEP_WEIGHTS) && m / p->microbatches > w->updates)
         return arena_printf(p->arena,
                             "stage %d overwrites the weight gradients of minibatch %lld with those of %lld before its "
                             "update",
                             stage, (long long)(m - 1), (long long)m);
-    if (step.kind == STEP_FORWARD && m - w->backwards >= sched->ring[stage])
+    if (step.kind == STEP_BACKWARD && splits(p, stage, m) && m - w->weights >= sched->late[stage])
+        return arena_printf(p->arena,
+                            "stage %d overwrites the gradients of minibatch %lld with those of %lld before its weight "
+                            "part: there are %d slots",
+                            stage, (long long)(m - sched->late[stage]), (long long)m, sched->late[stage]);
+    if (step.kind == STEP_FORWARD && m - w->weights >= sched->ring[stage])
         return arena_printf(p->arena,
                             "stage %d overwrites the saved values of minibatch %lld with those of %lld before its "
                             "backward: its ring has %d slots",
@@ -158,7 +171,7 @@ static const char *step_error(const Proof *p, int stage, Step step)
     for (int i = 0; step.kind == STEP_FORWARD && i < w->nqueues; i++) {
         const Queue *q = &w->queue[i];
         const int slots = sched->forward_slots[q->edge];
-        if (sched->pipe->edge[q->edge].kept_producer && m - w->backwards >= slots)
+        if (sched->pipe->edge[q->edge].kept_producer && m - w->weights >= slots)
             return arena_printf(p->arena,
                                 "stage %d overwrites minibatch %lld in the register of %s before its own backward has "
                                 "read it: %d slots",
@@ -172,6 +185,15 @@ static const char *step_error(const Proof *p, int stage, Step step)
                                 stage, (long long)m, sched->versions[stage]);
     }
     return NULL;
+}
+
+/* All of a backward is done: what the stage has kept for it is free. */
+static void end_backward(Proof *p, int stage)
+{
+    Worker *w = &p->worker[stage], *before = stage > 0 ? w - 1 : NULL;
+    w->weights++;
+    for (int i = 0; before && i < before->nqueues; i++)
+        before->queue[i].released += p->sched->pipe->edge[before->queue[i].edge].kept_consumer;
 }
 
 static void take_step(Proof *p, int stage, Step step)
@@ -191,10 +213,13 @@ static void take_step(Proof *p, int stage, Step step)
         w->backwards++;
         for (int i = 0; i < w->nqueues; i++)
             w->queue[i].back_released += edge[w->queue[i].edge].gradient;
-        for (int i = 0; before && i < before->nqueues; i++) {
+        for (int i = 0; before && i < before->nqueues; i++)
             before->queue[i].back_given += edge[before->queue[i].edge].gradient;
-            before->queue[i].released += edge[before->queue[i].edge].kept_consumer;
-        }
+        if (!splits(p, stage, step.n))
+            end_backward(p, stage);
+        break;
+    case STEP_WEIGHTS:
+        end_backward(p, stage);
         break;
     case STEP_UPDATE:
         w->updates++;
@@ -295,12 +320,14 @@ static const char *unfinished(const Proof *p)
         const int64_t slices = p->minibatches * p->microbatches;
         const char *kind = w->forwards < slices          ? "forward"
                            : w->backwards < slices       ? "backward"
+                           : w->weights < slices         ? "weight part"
                            : w->updates < p->minibatches ? "update"
                                                          : NULL;
         if (kind)
             return arena_printf(p->arena, "stage %d ends without the %s of minibatch %lld", s, kind,
                                 (long long)(kind[0] == 'f'   ? w->forwards
                                             : kind[0] == 'b' ? w->backwards
+                                            : kind[0] == 'w' ? w->weights
                                                              : w->updates));
     }
     return NULL;

@@ -11,10 +11,14 @@ static const LegendEntry parts[] = {
 
 static const char *kind_word(BufferKind kind)
 {
-    static const char *const words[BUFFER_KINDS] = {
-        [BUFFER_SAVED] = "saved value",   [BUFFER_AGAIN] = "value made again", [BUFFER_AUX] = "saved aux",
-        [BUFFER_VALUE] = "value",         [BUFFER_GRADIENT] = "gradient",      [BUFFER_PARTIAL] = "partial gradient",
-        [BUFFER_TEST] = "value of a test"};
+    static const char *const words[BUFFER_KINDS] = {[BUFFER_SAVED] = "saved value",
+                                                    [BUFFER_AGAIN] = "value made again",
+                                                    [BUFFER_AUX] = "saved aux",
+                                                    [BUFFER_KEPT] = "kept gradient",
+                                                    [BUFFER_VALUE] = "value",
+                                                    [BUFFER_GRADIENT] = "gradient",
+                                                    [BUFFER_PARTIAL] = "partial gradient",
+                                                    [BUFFER_TEST] = "value of a test"};
     return words[kind];
 }
 
@@ -40,7 +44,7 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     double at = 0;
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
-        if (buffer->kind != BUFFER_SAVED && buffer->kind != BUFFER_AGAIN && buffer->kind != BUFFER_AUX)
+        if (buffer_is_transient(buffer->kind))
             continue;
         const double share = (double)buffer->bytes * buffer->slots / (double)most;
         if (share > 0.0002)

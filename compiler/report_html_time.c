@@ -48,14 +48,22 @@ static void diagram_box(const Diagram *d, const DrawStep *step)
     const double x = LEFT + (step->begin - (double)band * d->per_band) * d->column + 1;
     const double y = band_top(d, band) + AXIS + step->stage * d->row, width = (step->end - step->begin) * d->column - 2;
     const bool backward = step->kind == STEP_BACKWARD;
-    chart_box(d->out, arena_printf(arena, "%s%s", backward ? "B" : "F", spans[step->span]), x, y, width, d->box,
-              "stage %d: %s of %s %lld\nreads the weights after %lld update%s%s", step->stage,
-              backward ? "backward" : "forward", page_slice(d->page->balance->plan->sched->pipe->graph), (Int)step->n,
-              (Int)step->version, plural(step->version),
-              backward ? arena_printf(arena, "\n%lld update%s since its forward", (Int)step->age, plural(step->age))
-                       : "");
-    chart_text(d->out, "b m halo", x + width / 2, y + 14, "%c%lld", backward ? 'B' : 'F', (Int)step->n);
-    if (d->small)
+    const char *kind = backward ? "backward" : step->kind == STEP_FORWARD ? "forward" : "weight part of the backward";
+    chart_box(
+        d->out,
+        arena_printf(arena, "%s%s",
+                     backward                     ? "B"
+                     : step->kind == STEP_FORWARD ? "F"
+                                                  : "G",
+                     spans[step->span]),
+        x, y, width, d->box, "stage %d: %s of %s %lld%s%s", step->stage, kind,
+        page_slice(d->page->balance->plan->sched->pipe->graph), (Int)step->n,
+        step->kind == STEP_WEIGHTS
+            ? ""
+            : arena_printf(arena, "\nreads the weights after %lld update%s", (Int)step->version, plural(step->version)),
+        backward ? arena_printf(arena, "\n%lld update%s since its forward", (Int)step->age, plural(step->age)) : "");
+    chart_text(d->out, "b m halo", x + width / 2, y + 14, "%c%lld", step_letter(step->kind), (Int)step->n);
+    if (d->small || step->kind == STEP_WEIGHTS)
         return;
     chart_text(d->out, "small m halo ink", x + width / 2, y + 27, "v%lld", (Int)step->version);
     if (backward)
@@ -99,8 +107,9 @@ static void diagram(const Page *page, Text *out)
         {"F", arena_printf(out->arena, "F5: forward of %s 5", page_slice(sched->pipe->graph))},
         {"B", sched->pipe->graph->microbatches > 1 ? "B5: its backward" : "B5: its backward, then the update"},
         {"F warmup", "fills the pipe"},
-        {"B drain", "drains it"}};
-    html_legend(out, entries, COUNT(entries));
+        {"B drain", "drains it"},
+        {"G", "W5: the weight part of that backward"}};
+    html_legend(out, entries, COUNT(entries) - !sched_splits(sched));
     text_printf(out, "<p>");
     if (!d.small)
         html_printf(out,
@@ -146,15 +155,16 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
     const double begin = fmax(step->begin, from), end = fmin(step->end, to);
     const double x = LEFT + (begin - from) * strip->scale, width = (end - begin) * strip->scale;
     const double y = strip->top + step->stage * STRIP_ROW;
-    const int kind = step->kind == STEP_FORWARD ? 0 : step->kind == STEP_BACKWARD ? 1 : 2;
-    static const char *const words[] = {"forward", "backward", "update"}, *const styles[] = {"F", "B", "U"},
-                             *const thin[] = {"F thin", "B thin", "U thin"};
+    static const char *const words[STEP_KINDS] = {"forward", "backward", "weight part of the backward", "update"},
+                             *const styles[STEP_KINDS] = {"F", "B", "G", "U"},
+                             *const thin[STEP_KINDS] = {"F thin", "B thin", "G thin", "U thin"};
+    const StepKind kind = step->kind;
     Arena *arena = out->arena;
     chart_box(out, (width < 6 ? thin : styles)[kind], x, y, width, STRIP_BOX, "stage %d: %s of %s %lld\n%s%s",
-              step->stage, words[kind], kind == 2 ? "minibatch" : strip->slice, (Int)step->n,
+              step->stage, words[kind], kind == STEP_UPDATE ? "minibatch" : strip->slice, (Int)step->n,
               human_seconds(arena, step->end - step->begin),
               waited > 0 ? arena_printf(arena, ", %s of it waiting", human_seconds(arena, waited)) : "");
-    const char *text = arena_printf(arena, "%c%lld", "FBU"[kind], (Int)step -> n);
+    const char *text = arena_printf(arena, "%c%lld", step_letter(kind), (Int)step->n);
     const double covered = 0.2; /* share of a box that waits may cover without hiding its text */
     if (chart_width(text, 13) < width - 2 && waited <= covered * (step->end - step->begin))
         chart_text(out, "b m halo", x + width / 2, y + 19, "%s", text);
@@ -195,7 +205,8 @@ static void measured_strip(const Page *page, double seconds, Text *out)
 
 void page_schedule(const Page *page, Text *out)
 {
-    static const LegendEntry entries[] = {{"F", "forward"}, {"B", "backward"}, {"U", "update"}};
+    static const LegendEntry entries[] = {
+        {"F", "forward"}, {"B", "backward"}, {"U", "update"}, {"G", "weight part of a backward"}};
     const Sched *sched = page->balance->plan->sched;
     html_section(out, "schedule", "Schedule in space and time",
                  "Who works on which %s when, were a forward and a backward to take one unit each: a row a stage, "

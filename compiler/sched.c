@@ -6,6 +6,7 @@
  *   the reader's backward reads the slot    at least also ahead(s+1) + 1, and ahead(s)
  *   the giver's backward reads the slot     at least also ring(s)
  *   the pipe empties for each update        one more, two at least: else a stage waits for its reader while the pipe fills
+ *   the reader splits its backwards         as many more as it has between their two parts
  * They are an assertion that prove.c then tests. */
 #include "sched.h"
 
@@ -52,12 +53,13 @@ Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatch
 }
 
 /* By running the steps of the stage alone, and of the one whose versions it reads. */
-void order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first, int64_t microbatches,
-                   int *staleness, int *in_flight)
+OrderFacts order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first,
+                         int64_t microbatches)
 {
     const int64_t n = 2 * ((int64_t)order->warmup / microbatches) + 16;
     int64_t *updates_at = arena_alloc(arena, sizeof *updates_at * (size_t)(n * microbatches)); /* of the forwards */
-    int64_t updates = 0, forwards = 0, backwards = 0, most_stale = 0, most = 1;
+    int64_t updates = 0, forwards = 0, backwards = 0, weights = 0, most_stale = 0, most = 1, ahead = 1, late = 0;
+    const bool splits = order_splits(order);
     Step *step = NULL;
     int count = 0, room = 0;
     phase_steps(arena, reads == READS_FIRST ? first : order, 0, n, microbatches, &step, &count, &room);
@@ -75,16 +77,20 @@ void order_measure(Arena *arena, const StageOrder *order, Reads reads, const Sta
         const int64_t m = step[i].n;
         if (step[i].kind == STEP_FORWARD) {
             forwards++;
-            most = forwards - backwards > most ? forwards - backwards : most;
+            most = forwards - weights > most ? forwards - weights : most;
+            ahead = forwards - backwards > ahead ? forwards - backwards : ahead;
         } else if (step[i].kind == STEP_BACKWARD) {
             backwards++;
+            weights += !splits;
+            late = backwards - weights > late ? backwards - weights : late;
             most_stale = updates - updates_at[m] > most_stale ? updates - updates_at[m] : most_stale;
+        } else if (step[i].kind == STEP_WEIGHTS) {
+            weights++;
         } else {
             updates++;
         }
     }
-    *staleness = (int)most_stale;
-    *in_flight = (int)most;
+    return (OrderFacts){(int)most_stale, (int)most, (int)ahead, (int)late};
 }
 
 static int most(int a, int b)
@@ -95,17 +101,16 @@ static int most(int a, int b)
 /* Raises the slots of every register to what one phase needs. */
 static void raise_slots(Sched *sched, const Phase *phase)
 {
-    const int *in_flight = phase->in_flight;
     const Pipe *pipe = sched->pipe;
     const bool fills = phase->choice->order->slices && pipe->graph->microbatches > 1;
     for (int e = 0; e < pipe->nedges; e++) {
         const Edge *edge = &pipe->edge[e];
-        const int giver = in_flight[edge->from] - 1, reader = in_flight[edge->from + 1] - 1;
+        const int from = edge->from, to = from + 1, giver = phase->ahead[from] - 1, reader = phase->ahead[to] - 1;
         int slots = most(fills ? 2 : 1, giver - reader);
         if (edge->kept_consumer)
-            slots = most(slots, most(giver + (fills && giver > reader), reader + 1));
+            slots = most(slots, most(giver + (fills && giver > reader), reader + 1) + phase->late[to]);
         if (edge->kept_producer)
-            slots = most(slots, most(giver + 1, reader + 1));
+            slots = most(slots, most(phase->in_flight[from], reader + 1));
         sched->forward_slots[e] = most(sched->forward_slots[e], slots);
         if (edge->gradient)
             sched->gradient_slots[e] = most(sched->gradient_slots[e], giver > 0 ? 2 : 1);
@@ -122,14 +127,21 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     phase->choice = choice;
     phase->stage = arena_alloc(arena, sizeof *phase->stage * (size_t)nstages);
     phase->staleness = arena_alloc(arena, sizeof(int) * (size_t)nstages);
-    int *in_flight = phase->in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    phase->in_flight = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    phase->ahead = arena_alloc(arena, sizeof(int) * (size_t)nstages);
+    phase->late = arena_alloc(arena, sizeof(int) * (size_t)nstages);
     Arena *scratch = arena_new();
     for (int s = 0; s < nstages; s++) {
         choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &phase->stage[s]);
-        order_measure(scratch, &phase->stage[s], choice->rule->forward_reads, &phase->stage[0], microbatches,
-                      &phase->staleness[s], &in_flight[s]);
-        sched->staleness[s] = most(sched->staleness[s], phase->staleness[s]);
-        sched->ring[s] = most(sched->ring[s], in_flight[s]);
+        const OrderFacts facts =
+            order_measure(scratch, &phase->stage[s], choice->rule->forward_reads, &phase->stage[0], microbatches);
+        phase->staleness[s] = facts.staleness;
+        phase->in_flight[s] = facts.in_flight;
+        phase->ahead[s] = facts.ahead;
+        phase->late[s] = facts.late;
+        sched->staleness[s] = most(sched->staleness[s], facts.staleness);
+        sched->ring[s] = most(sched->ring[s], facts.in_flight);
+        sched->late[s] = most(sched->late[s], facts.late);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
     }
     arena_free(scratch);
@@ -162,13 +174,13 @@ static void choose_recomputation(Arena *arena, Sched *sched)
 /* Updates between a forward and its backward, in the stage that has the most. */
 static int most_updates_between(Arena *arena, const PhaseChoice *choice, int nstages, int64_t microbatches, int *stage)
 {
-    int staleness, in_flight, worst = -1;
+    int worst = -1;
     for (int s = 0; s < nstages; s++) {
         StageOrder order = {0};
         choice->order->order((OrderPlace){s, nstages, (int)microbatches}, &order);
-        order_measure(arena, &order, READS_CURRENT, NULL, microbatches, &staleness, &in_flight);
-        if (staleness > worst) {
-            worst = staleness;
+        const OrderFacts facts = order_measure(arena, &order, READS_CURRENT, NULL, microbatches);
+        if (facts.staleness > worst) {
+            worst = facts.staleness;
             *stage = s;
         }
     }
@@ -199,6 +211,24 @@ static bool keeps_limit(Diags *diags, const Sched *sched, int p)
     else
         diag_hint(diags, "no number of microbatches that divides the batch does: fewer stages, or another weight rule");
     return false;
+}
+
+/* The weight part reads what the forward has left; made again, that is there for the input part alone. */
+static bool keeps_for_weights(Diags *diags, const Sched *sched)
+{
+    for (int p = 0; p < sched->nphases; p++)
+        for (int s = 0; s < sched->pipe->nstages; s++) {
+            if (!sched->phase[p].late[s] || !sched->settings->pipeline.recompute)
+                continue;
+            const PhaseChoice *choice = sched->phase[p].choice;
+            diag_error(diags, P0508, choice->span,
+                       "the order %s splits its backwards, and a stage that recomputes does not keep what weight parts "
+                       "read",
+                       choice->order->name);
+            diag_hint(diags, "leave out recompute and replay, or take 1f1b_flush in place of zb_h1");
+            return false;
+        }
+    return true;
 }
 
 static double stale_fraction(const Sched *sched)
@@ -247,6 +277,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
         .staleness = arena_alloc(arena, sizeof(int) * nstages),
         .ring = arena_alloc(arena, sizeof(int) * nstages),
         .versions = arena_alloc(arena, sizeof(int) * nstages),
+        .late = arena_alloc(arena, sizeof(int) * nstages),
         .recompute = arena_alloc(arena, sizeof(bool) * nstages),
         .forward_slots = arena_alloc(arena, sizeof(int) * nedges),
         .gradient_slots = arena_alloc(arena, sizeof(int) * nedges),
@@ -263,7 +294,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         if (!keeps_limit(diags, sched, p))
             return NULL;
-    if (!tests_far_enough(sched, diags))
+    if (!keeps_for_weights(diags, sched) || !tests_far_enough(sched, diags))
         return NULL;
     const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {
@@ -282,6 +313,14 @@ const char *phase_length(Arena *arena, const Sched *sched, int p)
                             choice->plateau_tests == 1 ? "" : "s");
     return choice->minibatches > 0 ? arena_printf(arena, "%lld minibatches", (long long)choice->minibatches)
                                    : "the rest";
+}
+
+bool sched_splits(const Sched *sched)
+{
+    bool any = false;
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        any |= sched->late[s] > 0;
+    return any;
 }
 
 void sched_check(const Sched *sched)
@@ -333,7 +372,9 @@ void sched_dump(const Sched *sched, Text *out)
     for (int s = 0; s < pipe->nstages; s++)
         text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights%s\n", s, sched->staleness[s],
                     sched->ring[s], sched->versions[s], sched->versions[s] == 1 ? "" : "s",
-                    sched->recompute[s] ? ", recomputes" : "");
+                    sched->recompute[s] ? ", recomputes"
+                    : sched->late[s]    ? arena_printf(out->arena, ", weight parts %d behind", sched->late[s] - 1)
+                                        : "");
     for (int e = 0; e < pipe->nedges; e++)
         text_printf(out, "register %s, %d -> %d: slots %d forward, %d gradient, %d test\n",
                     pipe->graph->node[pipe->edge[e].value].value_name, pipe->edge[e].from, pipe->edge[e].from + 1,

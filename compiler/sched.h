@@ -22,7 +22,9 @@ typedef struct {
     const PhaseChoice *choice;
     StageOrder *stage; /* per stage */
     int *staleness;    /* per stage, in this phase, steady state */
-    int *in_flight;    /* per stage: most microbatches between their forward and their backward */
+    int *in_flight;    /* per stage: most microbatches between their forward and their backward, with its weight part */
+    int *ahead;        /* per stage: the same, without the weight part */
+    int *late;         /* per stage: most microbatches between the two parts of a backward; 0: it is not split */
     Cure *cure;        /* per stage */
 } Phase;
 
@@ -33,6 +35,7 @@ typedef struct {
     int nphases;
     /* per stage: the largest over the phases */
     int *staleness, *ring, *versions;
+    int *late;       /* per stage, likewise: 0 where no phase splits its backwards */
     bool *recompute; /* per stage: the values of its forward are made again before each backward */
     /* per edge: slots of the forward register, of the gradient register (0: no gradient), of the test register */
     int *forward_slots, *gradient_slots, *test_slots;
@@ -49,12 +52,15 @@ typedef struct {
     int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch */
 } Step;
 Step *sched_steps(Arena *arena, const Sched *sched, int stage, int64_t minibatches, int *count);
-/* Of one stage's order in the steady state: staleness, and most microbatches in flight. `first`: the order of stage 0, for
- * READS_FIRST. */
-void order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first, int64_t microbatches,
-                   int *staleness, int *in_flight);
+/* One stage's order in the steady state, as in Phase. `first`: the order of stage 0, for READS_FIRST. */
+typedef struct {
+    int staleness, in_flight, ahead, late;
+} OrderFacts;
+OrderFacts order_measure(Arena *arena, const StageOrder *order, Reads reads, const StageOrder *first,
+                         int64_t microbatches);
 /* "20 minibatches", "until a plateau of 3 tests", "the rest": how long phase p takes. */
 const char *phase_length(Arena *arena, const Sched *sched, int p);
+bool sched_splits(const Sched *sched); /* some stage splits its backwards in some phase */
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 

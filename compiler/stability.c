@@ -41,10 +41,9 @@ static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase
             continue;
         const int64_t microbatches = sched->pipe->graph->microbatches;
         StageOrder order = {0};
-        int staleness, in_flight;
         order_table[i]->order((OrderPlace){0, sched->pipe->nstages, (int)microbatches}, &order);
-        order_measure(arena, &order, READS_CURRENT, NULL, microbatches, &staleness, &in_flight);
-        return stability_number(sched->settings, phase, staleness);
+        const OrderFacts facts = order_measure(arena, &order, READS_CURRENT, NULL, microbatches);
+        return stability_number(sched->settings, phase, facts.staleness);
     }
     ICE("there is no order 1f1b");
 }

@@ -68,20 +68,21 @@ static bool choose_minibatches(Trace *trace, const Sched *sched)
 /* `slices`: microbatches of a minibatch. */
 static void measure_stage(Arena *arena, const Trace *trace, int64_t slices, TraceStage *stage)
 {
-    double *taken[3];
-    int count[3] = {0};
-    for (int k = 0; k < 3; k++)
+    double *taken[STEP_TEST];
+    int count[STEP_TEST] = {0};
+    for (int k = 0; k < STEP_TEST; k++)
         taken[k] = arena_alloc(arena, sizeof(double) * (size_t)stage->nsteps);
     for (int i = 0; i < stage->nsteps; i++) {
         const TraceStep *step = &stage->step[i];
-        const int k = step->at.kind == STEP_FORWARD ? 0 : step->at.kind == STEP_BACKWARD ? 1 : 2;
-        const int64_t minibatch = step->at.n / (k == 2 ? 1 : slices);
+        const StepKind k = step->at.kind;
+        const int64_t minibatch = step->at.n / (k == STEP_UPDATE ? 1 : slices);
         if (minibatch >= trace->first && minibatch <= trace->last)
             taken[k][count[k]++] = fmax(0, step->at.end - step->at.begin - step->waited);
     }
-    stage->forward = (double)slices * median(taken[0], count[0]);
-    stage->backward = (double)slices * median(taken[1], count[1]);
-    stage->update = median(taken[2], count[2]);
+    stage->forward = (double)slices * median(taken[STEP_FORWARD], count[STEP_FORWARD]);
+    stage->backward = (double)slices * (median(taken[STEP_BACKWARD], count[STEP_BACKWARD]) +
+                                        median(taken[STEP_WEIGHTS], count[STEP_WEIGHTS]));
+    stage->update = median(taken[STEP_UPDATE], count[STEP_UPDATE]);
     const double minibatches = (double)(trace->last - trace->first + 1);
     for (int w = 0; w < stage->nwaits; w++) {
         const TraceWait *wait = &stage->wait[w];

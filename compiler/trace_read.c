@@ -63,12 +63,22 @@ static bool read_head(Reading *r, const json_t *top)
     return true;
 }
 
-typedef enum { EVENT_FORWARD, EVENT_BACKWARD, EVENT_UPDATE, EVENT_OTHER, EVENT_INPUT, EVENT_ROOM, EVENTS } EventKind;
+typedef enum {
+    EVENT_FORWARD,
+    EVENT_BACKWARD,
+    EVENT_WEIGHTS,
+    EVENT_UPDATE,
+    EVENT_OTHER,
+    EVENT_INPUT,
+    EVENT_ROOM,
+    EVENTS
+} EventKind;
 
 /* Other tools may add events of their own: what is not ours is passed over. */
 static EventKind event_kind(const json_t *event)
 {
-    static const char *const names[EVENTS] = {"forward", "backward", "update", "", "wait for input", "wait for room"};
+    static const char *const names[EVENTS] = {"forward", "backward",       "weight part",  "update",
+                                              "",        "wait for input", "wait for room"};
     const char *name = text_of(event, "name"), *category = text_of(event, "cat");
     for (int i = 0; i < EVENTS; i++)
         if (!strcmp(name, names[i]) && !strcmp(category, i < EVENT_OTHER ? "step" : "wait"))
@@ -107,10 +117,11 @@ static bool read_event(Reading *r, const json_t *event, size_t number)
             begin + seconds};
         return true;
     }
-    const TimedStep at = {(StepKind)(kind == EVENT_FORWARD    ? STEP_FORWARD
-                                     : kind == EVENT_BACKWARD ? STEP_BACKWARD
-                                                              : STEP_UPDATE),
-                          (int)stage, minibatch, begin, begin + seconds};
+    static const StepKind steps[] = {[EVENT_FORWARD] = STEP_FORWARD,
+                                     [EVENT_BACKWARD] = STEP_BACKWARD,
+                                     [EVENT_WEIGHTS] = STEP_WEIGHTS,
+                                     [EVENT_UPDATE] = STEP_UPDATE};
+    const TimedStep at = {steps[kind], (int)stage, minibatch, begin, begin + seconds};
     *vec_push(r->arena, &r->step[stage]) = (TraceStep){.at = at};
     sum->core += core;
     r->trace->minibatches += stage == 0 && kind == EVENT_UPDATE;

@@ -338,7 +338,12 @@ typedef struct {
 
 /* A minibatch is what one update sees. It may be sliced into microbatches: then forward and backward are steps of a
  * microbatch, and all their numbers count microbatches (those of updates and phases count minibatches). */
-typedef enum { PN_STEP_FORWARD = 'F', PN_STEP_BACKWARD = 'B', PN_STEP_UPDATE = 'U' } pn_step;
+typedef enum {
+    PN_STEP_FORWARD = 'F',
+    PN_STEP_BACKWARD = 'B',
+    PN_STEP_WEIGHTS = 'W', /* the weight part of a backward, where a body has it; else B does that, too */
+    PN_STEP_UPDATE = 'U'
+} pn_step;
 typedef struct {
     int warmup;       /* forwards before the body */
     const char *body; /* "FBU": repeated to the end */
@@ -382,6 +387,10 @@ typedef struct {
     void (*init)(pn_stage *stage);
     void (*forward)(pn_stage *stage, int64_t minibatch);
     void (*backward)(pn_stage *stage, int64_t minibatch);
+    /* The weight part of a backward: the gradients of all weights but the first early_floats, which `backward` makes.
+     * NULL: backward does it all. */
+    void (*weight_gradients)(pn_stage *stage, int64_t minibatch);
+    int64_t early_floats;
     void (*recompute)(pn_stage *stage, int64_t minibatch); /* before a backward; NULL: nothing to do again */
     void (*test)(pn_stage *stage, int64_t n);
     pn_param *param;
@@ -396,7 +405,7 @@ typedef struct {
     int aheads;
     const pn_cure *cure;         /* per phase; NULL: none in any */
     float *running;              /* running statistics: one copy, written by backward steps only */
-    int ring;                    /* minibatches in flight it was sized for */
+    int ring;                    /* minibatches in flight it was sized for, weight parts included */
     pn_channel **takes, **gives; /* forward channels in and out: a forward step is ready when these are */
     int ntakes, ngives;
     pn_channel **takes_gradient, **gives_gradient; /* the same for a backward step */

@@ -31,6 +31,7 @@ struct pn_stage {
     int64_t phase_end;         /* the first of the next phase; INT64_MAX: none */
     int64_t ahead_version;     /* of the weights that def->ahead was made from for a forward; -1: none */
     double velocity_rate;      /* rate_factor of the updates that the velocity stands for (core/update.c) */
+    bool splits;               /* the order of the phase has weight parts as steps of their own */
     bool recomputing;          /* a forward is done again: its loss has been told */
     int64_t *read_version;     /* [ring]: version read by the forward of microbatch n, at n % ring */
     jmp_buf escape;            /* where pn_fail unwinds to */
@@ -46,6 +47,7 @@ struct pn_stage {
     bool captures;       /* the target records a step whose slots it has taken: channel verbs only say where they are */
     int64_t tests_begun; /* of this run */
     /* measured, for --report */
+    int64_t weight_parts;                                   /* backwards done with their weight part: microbatches */
     int64_t forwards, backwards, in_flight, most_in_flight; /* microbatches */
     int64_t staleness_most, staleness_sum, traffic_bytes;
     double busy_seconds, wait_seconds;
@@ -129,6 +131,7 @@ int64_t pn_test_count(pn_stage *stage, int64_t n);
 typedef enum {
     PN_TRACE_FORWARD,
     PN_TRACE_BACKWARD,
+    PN_TRACE_WEIGHTS,
     PN_TRACE_SHARE,
     PN_TRACE_SUM,
     PN_TRACE_UPDATE,

@@ -127,7 +127,8 @@ static int64_t ahead(const char *order, int64_t behind)
         return behind > 0 ? 2 * behind - 1 : 0;
     if (!strcmp(order, "1f1b"))
         return behind;
-    if (strcmp(order, "sequential") != 0 && strcmp(order, "gpipe") != 0 && strcmp(order, "1f1b_flush") != 0)
+    if (strcmp(order, "sequential") != 0 && strcmp(order, "gpipe") != 0 && strcmp(order, "1f1b_flush") != 0 &&
+        strcmp(order, "zb_h1") != 0)
         stop("no such order here: ", order);
     return -1;
 }

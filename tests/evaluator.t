@@ -74,16 +74,18 @@ train {
     batch = 12
 }
 END
-for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush; do
+for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush zb_h1; do
     for rule in stale stash vertical_sync two_buffer replay; do
         slices=4
         [ $rule = two_buffer ] || slices=$((1 + 3 * (turn++ % 2)))
-        case $order$slices in gpipe1 | 1f1b_flush1) slices=3 ;; esac
+        case $order$slices in gpipe1 | 1f1b_flush1 | zb_h11) slices=3 ;; esac
+        case $order$rule in zb_h1replay) continue ;; esac # refused: P0508
         case $order$rule in lockstep*two_buffer) slices=6 ;; esac
         compare deep "$WORK/deep.pnet" "schedule(\"$order\", weights = $rule, microbatches = $slices)" 12 11
     done
 done
 compare deep "$WORK/deep.pnet" 'hybrid(stale, steps = 4, then = hybrid(pipedream_vertical, steps = 3, then = gpipe(microbatches = 2)))' 12 11
+compare deep "$WORK/deep.pnet" 'hybrid(zb_h1(microbatches = 4), steps = 4, then = pipedream)' 12 11
 compare deep "$WORK/deep.pnet" 'pipedream(recompute = yes)' 12 11
 compare deep "$WORK/deep.pnet" 'gpipe(microbatches = 4, recompute = yes)' 12 11
 compare deep "$WORK/deep.pnet" 'hybrid(features_replay, steps = 5, then = pipedream)' 12 11

@@ -64,7 +64,7 @@ for seed in $SEEDS; do
             --set "pipeline.registers=ppv($cut)" >check.json 2>/dev/null
         is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
         case $order in
-        gpipe | 1f1b_flush | sequential)
+        gpipe | 1f1b_flush | zb_h1 | sequential)
             program one "$net" "schedule(sequential, weights = $rule, microbatches = $slices)" --set "pipeline.registers=ppv()" ||
                 note "$(cat build.log)"
             train one "$net" one --transport serial

@@ -67,10 +67,15 @@ static void emit_forward(Emit *e, const Node *node)
 static void emit_backward(Emit *e, const Node *node)
 {
     emit_relu_mask(e, node);
-    const char *gy = emit_gradient_out(e, node), *gx = emit_gradient_in(e, node, 0);
+    const char *gx = emit_gradient_in(e, node, 0);
     if (gx != NULL)
-        emit_call(e, node, NULL, "pn_linear_backward_data(%s, %s, %s, %s);", emit_op(e, node), gy,
-                  emit_weight(e, node, 0), gx);
+        emit_call(e, node, NULL, "pn_linear_backward_data(%s, %s, %s, %s);", emit_op(e, node),
+                  emit_gradient_out(e, node), emit_weight(e, node, 0), gx);
+}
+
+static void emit_weights(Emit *e, const Node *node)
+{
+    const char *gy = emit_gradient_out(e, node);
     emit_call(e, node, NULL, "pn_linear_backward_weights(%s, %s, %s, %s, %s);", emit_op(e, node), emit_in(e, node, 0),
               gy, emit_gradient_weight(e, node, 0), node->attr[BIAS].i ? emit_gradient_weight(e, node, 1) : "NULL");
 }
@@ -80,8 +85,11 @@ static void emit_kernels(Emit *e, const Node *node)
     kernel_bias(e, node, node->attr[BIAS].i);
 }
 
-static const OpEmit verbs = {
-    .init = emit_init, .forward = emit_forward, .backward = emit_backward, .kernels = emit_kernels};
+static const OpEmit verbs = {.init = emit_init,
+                             .forward = emit_forward,
+                             .backward = emit_backward,
+                             .weights = emit_weights,
+                             .kernels = emit_kernels};
 
 const OpDef op_linear = {
     .name = "linear",
@@ -104,7 +112,7 @@ const OpDef op_linear = {
                 {.name = "bias_init", .kind = ATTR_INIT, .init = {.kind = INIT_CONSTANT}, .doc = "initial biases"},
         },
     .nattrs = BIAS_INIT + 1,
-    .flags = OP_WEIGHTED | OP_RELU_FUSES,
+    .flags = OP_WEIGHTED | OP_RELU_FUSES | OP_WEIGHT_PART,
     .needs = NEEDS_IN0,
     .shape = shape,
     .cost = cost,

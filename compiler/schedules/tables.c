@@ -56,7 +56,7 @@ void correction_list(Text *out)
     }
 }
 
-static const char step_letters[STEP_KINDS + 1] = "FBUT";
+static const char step_letters[STEP_KINDS + 1] = "FBWUT";
 
 char step_letter(StepKind kind)
 {
@@ -81,6 +81,11 @@ void order_add(StageOrder *order, int times, const char *letters)
         memcpy(order->body + at, letters, length);
     }
     order->body[at] = '\0';
+}
+
+bool order_splits(const StageOrder *order)
+{
+    return strchr(order->body, step_letter(STEP_WEIGHTS)) != NULL;
 }
 
 void schedule_list(Text *out)

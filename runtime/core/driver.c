@@ -34,6 +34,7 @@ static void enter_phase(pn_stage *stage, int number, int64_t begin)
     stage->phase_begin = begin;
     stage->phase_first = stage->forwards;
     stage->ahead_version = -1;
+    stage->splits = strchr(stage->phase->order[stage->index].body, PN_STEP_WEIGHTS) != NULL;
     bool rest = number == program->nphases - 1 || stage->phase->minibatches == 0;
     stage->phase_end = rest ? INT64_MAX : begin + stage->phase->minibatches * pn_microbatches(program);
     stage->cursor->phase = number;
@@ -57,7 +58,7 @@ void driver_begin(pn_stage *stage)
     *stage->cursor = (struct pn_cursor){
         .tested_after = trains ? first : -1, .test_batch = -1, .saved_after = first, .shared = first, .summed = first};
     stage->updates = first;
-    stage->forwards = stage->backwards = first * pn_microbatches(stage->run->program);
+    stage->forwards = stage->backwards = stage->weight_parts = first * pn_microbatches(stage->run->program);
     enter_phase(stage, 0, 0);
     while (phase_end(stage) <= stage->forwards)
         enter_phase(stage, stage->cursor->phase + 1, phase_end(stage));
@@ -118,8 +119,12 @@ static Step next_of_body(pn_stage *stage)
             if (stage->backwards < stage->forwards)
                 return (Step){ACTION_BACKWARD, stage->backwards};
             break;
+        case PN_STEP_WEIGHTS:
+            if (stage->weight_parts < stage->backwards)
+                return (Step){ACTION_WEIGHTS, stage->weight_parts};
+            break;
         case PN_STEP_UPDATE:
-            if ((stage->updates + 1) * slices <= stage->backwards)
+            if ((stage->updates + 1) * slices <= stage->weight_parts)
                 return next_of_update(stage);
             break;
         }
@@ -162,12 +167,21 @@ Step driver_next(pn_stage *stage)
 /* Leaves the body's position behind the step; a warm-up forward is not part of the body. */
 static void pass(pn_stage *stage, Step step)
 {
-    static const char kind[] = {
-        [ACTION_FORWARD] = PN_STEP_FORWARD, [ACTION_BACKWARD] = PN_STEP_BACKWARD, [ACTION_UPDATE] = PN_STEP_UPDATE};
+    static const char kind[] = {[ACTION_FORWARD] = PN_STEP_FORWARD,
+                                [ACTION_BACKWARD] = PN_STEP_BACKWARD,
+                                [ACTION_WEIGHTS] = PN_STEP_WEIGHTS,
+                                [ACTION_UPDATE] = PN_STEP_UPDATE};
     const pn_order *order = &stage->phase->order[stage->index];
     bool warming = step.action == ACTION_FORWARD && step.n < stage->phase_first + order->warmup;
     if (!warming && order->body[stage->cursor->position] == kind[step.action])
         stage->cursor->position = (stage->cursor->position + 1) % (int)strlen(order->body);
+}
+
+static void weight_part(pn_stage *stage, int64_t n)
+{
+    const pn_stage_def *def = stage->def;
+    def->weight_gradients(stage, n);
+    stage_end_backward(stage, n, def->early_floats, def->weight_floats);
 }
 
 /* With what must be there again before it, and the sum of gradients behind it. */
@@ -180,7 +194,16 @@ static void backward(pn_stage *stage, int64_t n)
         stage->recomputing = false;
     }
     def->backward(stage, n);
-    stage_end_backward(stage, n);
+    stage_end_backward(stage, n, 0, def->weight_gradients ? def->early_floats : def->weight_floats);
+    if (def->weight_gradients && !stage->splits)
+        weight_part(stage, n);
+}
+
+/* Both parts are done. */
+static void end_backward(pn_stage *stage)
+{
+    stage->weight_parts++;
+    stage->in_flight--;
 }
 
 static void do_step(pn_stage *stage, Step step)
@@ -198,7 +221,13 @@ static void do_step(pn_stage *stage, Step step)
         stage_begin_backward(stage, step.n);
         pn_target_run(stage, PN_RUN_BACKWARD, backward, step.n);
         stage->backwards++;
-        stage->in_flight--;
+        if (!stage->splits)
+            end_backward(stage);
+        break;
+    case ACTION_WEIGHTS:
+        pass(stage, step);
+        pn_target_run(stage, PN_RUN_BACKWARD, weight_part, step.n);
+        end_backward(stage);
         break;
     case ACTION_SHARE:
         replicas_share(stage);
@@ -247,10 +276,10 @@ double pn_work_seconds(void)
 static void trace_step(pn_stage *stage, Step step, double begin, double end, double work)
 {
     static const pn_trace_kind kind[] = {
-        [ACTION_FORWARD] = PN_TRACE_FORWARD,      [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
-        [ACTION_SHARE] = PN_TRACE_SHARE,          [ACTION_SUM] = PN_TRACE_SUM,
-        [ACTION_UPDATE] = PN_TRACE_UPDATE,        [ACTION_TEST] = PN_TRACE_TEST,
-        [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
+        [ACTION_FORWARD] = PN_TRACE_FORWARD, [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
+        [ACTION_WEIGHTS] = PN_TRACE_WEIGHTS, [ACTION_SHARE] = PN_TRACE_SHARE,
+        [ACTION_SUM] = PN_TRACE_SUM,         [ACTION_UPDATE] = PN_TRACE_UPDATE,
+        [ACTION_TEST] = PN_TRACE_TEST,       [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
     pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end, work);
 }
 
@@ -296,6 +325,7 @@ const char *driver_describe(Step step, char *text, size_t size)
 {
     static const char *const format[] = {[ACTION_FORWARD] = "the forward of minibatch %lld",
                                          [ACTION_BACKWARD] = "the backward of minibatch %lld",
+                                         [ACTION_WEIGHTS] = "the weight part of minibatch %lld",
                                          [ACTION_SHARE] = "the gradients for update %lld",
                                          [ACTION_SUM] = "the sum of the gradients for update %lld",
                                          [ACTION_UPDATE] = "update %lld",

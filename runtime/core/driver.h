@@ -8,6 +8,7 @@
 typedef enum {
     ACTION_FORWARD,
     ACTION_BACKWARD,
+    ACTION_WEIGHTS,
     ACTION_SHARE,
     ACTION_SUM,
     ACTION_UPDATE,

@@ -94,20 +94,20 @@ void stage_begin_backward(pn_stage *stage, int64_t minibatch)
 }
 
 /* In ascending order, as the microbatches come: the first writes the sum. */
-void stage_end_backward(pn_stage *stage, int64_t n)
+void stage_end_backward(pn_stage *stage, int64_t n, int64_t from, int64_t to)
 {
     const pn_stage_def *def = stage->def;
     const int64_t slices = pn_microbatches(stage->run->program), slice = n % slices;
     float *restrict sum = def->sum, *restrict gradient = def->gradient;
-    if (slices == 1 || def->weight_floats == 0 || pn_target_sum(stage, slice, slices))
+    if (slices == 1 || from == to || pn_target_sum(stage, slice, slices))
         return;
     if (slice == 0) {
-        memcpy(sum, gradient, sizeof *sum * (size_t)def->weight_floats);
+        memcpy(sum + from, gradient + from, sizeof *sum * (size_t)(to - from));
     } else if (slice < slices - 1) {
-        for (int64_t i = 0; i < def->weight_floats; i++)
+        for (int64_t i = from; i < to; i++)
             sum[i] += gradient[i];
     } else {
-        for (int64_t i = 0; i < def->weight_floats; i++)
+        for (int64_t i = from; i < to; i++)
             gradient[i] = (sum[i] + gradient[i]) / (float)slices;
     }
 }

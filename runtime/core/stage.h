@@ -11,8 +11,9 @@ void stage_open(pn_run *run, int worker);
  * compiled. */
 void stage_begin_forward(pn_stage *stage, int64_t minibatch);
 void stage_begin_backward(pn_stage *stage, int64_t minibatch);
-/* Adds the gradient of a microbatch to those before it; behind the last of its minibatch `gradient` is their mean. */
-void stage_end_backward(pn_stage *stage, int64_t n);
+/* Adds the gradient of a microbatch, of the weights [from, to), to those before it; behind the last of its minibatch
+ * `gradient` is their mean. */
+void stage_end_backward(pn_stage *stage, int64_t n, int64_t from, int64_t to);
 float *stage_version(const pn_stage *stage, int64_t version);
 
 #endif

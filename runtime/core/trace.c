@@ -16,7 +16,8 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     int64_t training = run->steps > run->first ? run->steps - run->first : 0;
     int64_t tests = 1 + (run->test_every > 0 ? training / run->test_every + 1 : 0);
     int64_t saves = 1 + (run->checkpoint_every > 0 ? training / run->checkpoint_every + 1 : 0);
-    int64_t step = events(def->ntakes, def->ngives) + events(def->ntakes_gradient, def->ngives_gradient) + 1;
+    const int weights = def->weight_gradients != NULL; /* a step without channels */
+    int64_t step = weights + events(def->ntakes, def->ngives) + events(def->ntakes_gradient, def->ngives_gradient) + 1;
     const int64_t update =
         def->replicas > 1 ? 6 : 1; /* sharing and summing gradients, and a wait in each of the three */
     return training * (pn_microbatches(run->program) * (step - 1) + update) + saves +
@@ -87,6 +88,7 @@ static const char *kind_name(pn_trace_kind kind)
 {
     static const char *const name[] = {[PN_TRACE_FORWARD] = "forward",
                                        [PN_TRACE_BACKWARD] = "backward",
+                                       [PN_TRACE_WEIGHTS] = "weight part",
                                        [PN_TRACE_SHARE] = "share gradients",
                                        [PN_TRACE_SUM] = "sum gradients",
                                        [PN_TRACE_UPDATE] = "update",

@@ -158,6 +158,14 @@ static void saved_values_have_slots(const Plan *plan, int s)
             else
                 assert_true(sched->forward_slots[place.index] >= sched->ring[s]);
         }
+        if (sched->late[s] && node->op && node->op->flags & OP_WEIGHT_PART && pipe->backward->needs[i])
+            assert_int_equal(plan_buffer(plan, s, BUFFER_KEPT, i)->slots, sched->late[s]);
+        for (int k = 0; k < node->nparams; k++) {
+            const int param = node->param[k];
+            const bool late = sched->late[s] && node->op->flags & OP_WEIGHT_PART && pipe->backward->needs[i];
+            if (!pipe->graph->param[param].running)
+                assert_int_equal(plan->param[param].offset >= plan->stage[s].early_floats, late);
+        }
         if (node->op && pipe->backward->needs[i] & NEEDS_AUX)
             assert_int_equal(plan_buffer(plan, s, BUFFER_AUX, i)->slots, sched->recompute[s] ? 1 : sched->ring[s]);
         for (int k = 0; plan->again[i] && k < node->nin; k++) {

@@ -36,7 +36,7 @@ static void backward(pn_stage *stage, int64_t n)
 static void test(pn_stage *stage, int64_t n)
 {
     note('T', n);
-    assert_true(stage->updates == stage->backwards);
+    assert_true(stage->updates * pn_microbatches(stage->run->program) == stage->backwards);
 }
 
 static const pn_stage_def def = {.forward = forward, .backward = backward, .test = test, .ring = 8, .versions = 1};
@@ -124,6 +124,36 @@ static void backward_before_forward(void **state)
     open_world(&world, phase, 1, 3, 0);
     assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 F2 B2 U3 T0 T1");
     assert_int_equal(world.stage.staleness_most, 0);
+}
+
+static void weight_gradients(pn_stage *stage, int64_t n)
+{
+    (void)stage;
+    note('W', n);
+}
+
+/* A phase that splits its backwards, then one that does not, in a program that has weight parts. */
+static void weight_parts(void **state)
+{
+    (void)state;
+    static const pn_stage_def split = {.forward = forward,
+                                       .backward = backward,
+                                       .weight_gradients = weight_gradients,
+                                       .test = test,
+                                       .ring = 8,
+                                       .versions = 1};
+    static const pn_stage_def *const all[] = {&split};
+    static const pn_order late = {0, "FFBFBWWBWU"};
+    static const pn_phase phase[] = {{"split", 1, false, PN_READS_CURRENT, &late, none, 0, 0, NULL},
+                                     {"sequential", 0, false, PN_READS_CURRENT, &sequential, none, 0, 0, NULL}};
+    World world;
+    open_world(&world, phase, 2, 2, 0);
+    world.program.microbatches = 3;
+    world.program.batch = 30;
+    world.program.stage = all;
+    stage_open(&world.run, 0);
+    assert_string_equal(run_world(&world), "F0 F1 B0 F2 B1 W0 W1 B2 W2 U1 F3 B3 W3 F4 B4 W4 F5 B5 W5 U2 T0 T1");
+    assert_int_equal(world.stage.most_in_flight, 3);
 }
 
 static void phases_drain_between(void **state)
@@ -337,6 +367,7 @@ int main(void)
         cmocka_unit_test(warmup_body_drain),
         cmocka_unit_test(fewer_minibatches_than_warmup),
         cmocka_unit_test(backward_before_forward),
+        cmocka_unit_test(weight_parts),
         cmocka_unit_test(phases_drain_between),
         cmocka_unit_test(tests_follow_their_update),
         cmocka_unit_test(no_steps_only_test),

@@ -172,6 +172,10 @@ static void bodies_of_microbatches(void **state)
     assert_string_equal(body_of(arena, "1f1b_flush", 0, 4, 5), "0 FFFFBFBBBBU");
     assert_string_equal(body_of(arena, "1f1b_flush", 3, 4, 3), "0 FBFBFBU");
     assert_string_equal(body_of(arena, "1f1b_flush", 0, 4, 2), "0 FFBBU");
+    assert_string_equal(body_of(arena, "zb_h1", 0, 4, 5), "0 FFFFBWFBWBWBWBWU");
+    assert_string_equal(body_of(arena, "zb_h1", 1, 4, 5), "0 FFFBFBWFBWBWBWWU");
+    assert_string_equal(body_of(arena, "zb_h1", 3, 4, 5), "0 FBFBFBFBWFBWWWWU");
+    assert_string_equal(body_of(arena, "zb_h1", 3, 4, 2), "0 FBFBWWU");
     assert_string_equal(body_of(arena, "1f1b", 1, 4, 3), "2 FBFBFBU");
     assert_string_equal(body_of(arena, "sequential", 1, 4, 2), "0 FBFBU");
     arena_free(arena);
@@ -194,12 +198,14 @@ static void staleness_and_ring_of_microbatches(void **state)
                 assert_non_null(sched);
                 for (int s = 0; s < nstages; s++) {
                     const int after = nstages - 1 - s, ahead = sched->phase[0].stage[s].warmup;
-                    const int ring = !strcmp(order_table[o]->name, "gpipe") ? m
-                                     : order_table[o]->slices               ? (after < m ? after + 1 : m)
-                                                                            : ahead + 1;
+                    const int ring = !strcmp(order_table[o]->name, "gpipe")   ? m
+                                     : !strcmp(order_table[o]->name, "zb_h1") ? (nstages < m ? nstages : m)
+                                     : order_table[o]->slices                 ? (after < m ? after + 1 : m)
+                                                                              : ahead + 1;
                     assert_int_equal(sched->staleness[s], (ahead + m - 1) / m);
                     assert_int_equal(sched->ring[s], ring);
                     assert_int_equal(sched->versions[s], sched->staleness[s] + 1);
+                    assert_int_equal(sched->late[s], strcmp(order_table[o]->name, "zb_h1") ? 0 : s < m ? s + 1 : m);
                 }
                 arena_free(bench->arena);
             }
@@ -226,6 +232,24 @@ static void flushes_take_the_time_of_the_book(void **state)
                 }
                 arena_free(bench->arena);
             }
+}
+
+/* Qi et al. 2023, table 1: a bubble of (S - 1)(F + B - W), a third of that of 1f1b_flush where the three take as long. */
+static void zb_h1_fills_two_thirds_of_the_bubble(void **state)
+{
+    (void)state;
+    for (int nstages = 1; nstages <= 8; nstages++)
+        for (int m = nstages; m <= 24; m += 5) {
+            Bench *bench = bench_new();
+            add_phase(bench, "zb_h1", "stale", 0);
+            Pipe *pipe = make_pipe(bench->arena, nstages, 0);
+            ((Graph *)pipe->graph)->microbatches = m;
+            const Sched *sched = scheduled(bench, pipe);
+            const DrawRun run = draw_run(bench->arena, sched, TIME_UNIT, 1);
+            assert_true(run.end == 3 * m + nstages - 1);
+            assert_true(run.busy == 3.0 * m * nstages);
+            arena_free(bench->arena);
+        }
 }
 
 /* One version for all stages: vertical_sync is as stale as the first stage is ahead, two_buffer by one update. */
@@ -307,7 +331,7 @@ static void steps_of_a_hybrid_drain_between_phases(void **state)
     static const char expected[] = "F0F1B0U0F2B1U1B2U2F3B3U3F4B4U4";
     Text text = text_new(bench->arena);
     for (int i = 0; i < count; i++)
-        text_printf(&text, "%c%d", "FBUT"[step[i].kind], (int)step[i].n);
+        text_printf(&text, "%c%d", step_letter(step[i].kind), (int)step[i].n);
     assert_string_equal(text.data, expected);
     arena_free(bench->arena);
 }
@@ -430,6 +454,48 @@ static void spoilt_steps_are_found(void **state)
     arena_free(bench->arena);
 }
 
+static void spoilt_weight_parts_are_found(void **state)
+{
+    (void)state;
+    Bench *bench = bench_new();
+    add_phase(bench, "zb_h1", "stale", 0);
+    Pipe *pipe = make_pipe(bench->arena, 3, 0);
+    ((Graph *)pipe->graph)->microbatches = 4;
+    const Sched *sched = scheduled(bench, pipe);
+    assert_non_null(sched);
+    int count[3];
+    for (int s = 0; s < 3; s++)
+        sched_steps(bench->arena, sched, s, 10, &count[s]);
+    Step **step = all_steps(bench, sched, count);
+    assert_null(prove_steps(bench, sched, step, count));
+
+    /* stage 2 is F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3 U0 ... */
+    step[2][6].n = 1;
+    assert_found(prove_steps(bench, sched, step, count),
+                 "stage 2 does the weight part of minibatch 1 where that of 0 is next");
+    step = all_steps(bench, sched, count);
+    step[2][1] = (Step){STEP_WEIGHTS, 0};
+    assert_found(prove_steps(bench, sched, step, count),
+                 "stage 2 does the weight part of minibatch 0 before its input part");
+    step = all_steps(bench, sched, count);
+    const Step early = step[2][12];
+    step[2][12] = step[2][11];
+    step[2][11] = early;
+    assert_found(prove_steps(bench, sched, step, count), "stage 2 updates with minibatch 0 before its backward");
+    step = all_steps(bench, sched, count);
+    const Step late = step[2][6]; /* ... F2 B2 F3 B3 W0 W1 */
+    step[2][6] = step[2][7];
+    step[2][7] = step[2][8];
+    step[2][8] = late;
+    assert_found(prove_steps(bench, sched, step, count), "stage 2 overwrites the saved values of minibatch 0");
+    ((Sched *)sched)->ring[2] = 4;
+    assert_found(prove_steps(bench, sched, step, count), "stage 2 overwrites the gradients of minibatch 0");
+    step = all_steps(bench, sched, count);
+    count[1] -= 2;
+    assert_found(prove_steps(bench, sched, step, count), "stage 1 ends without the weight part of minibatch 39");
+    arena_free(bench->arena);
+}
+
 static void no_update(OrderPlace at, StageOrder *out)
 {
     order_add(out, at.microbatches, "FB");
@@ -464,6 +530,7 @@ int main(void)
         cmocka_unit_test(bodies_of_microbatches),
         cmocka_unit_test(rules_of_one_version_are_equally_stale),
         cmocka_unit_test(flushes_take_the_time_of_the_book),
+        cmocka_unit_test(zb_h1_fills_two_thirds_of_the_bubble),
         cmocka_unit_test(staleness_and_ring_of_microbatches),
         cmocka_unit_test(stale_rule_keeps_one_version),
         cmocka_unit_test(every_preset_is_legal_on_random_registers),
@@ -473,6 +540,7 @@ int main(void)
         cmocka_unit_test(a_ring_too_small_is_an_overwrite),
         cmocka_unit_test(too_few_versions_are_found),
         cmocka_unit_test(spoilt_steps_are_found),
+        cmocka_unit_test(spoilt_weight_parts_are_found),
         cmocka_unit_test(faulty_orders_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
