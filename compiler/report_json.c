@@ -171,7 +171,8 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
 
 static json_t *buffers_json(const Plan *plan, int s)
 {
-    static const char *const kinds[BUFFER_KINDS] = {"saved", "again", "aux", "value", "gradient", "partial", "test"};
+    static const char *const kinds[BUFFER_KINDS] = {"saved", "again",    "aux",     "kept",
+                                                    "value", "gradient", "partial", "test"};
     const StagePlan *stage = &plan->stage[s];
     json_t *list = json_made(json_array());
     for (int b = 0; b < stage->nbuffers; b++) {
