@@ -7,6 +7,10 @@
  *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)              sgd; Adam has its own direction for v
  *     delta = memory delta + (1 - memory) (w after - w before)                    where memory > 0
  *
+ * With accumulate = a > 1 the weights move at every a-th update of the phase alone, g being the mean gradient of the
+ * minibatches since the last move; what is left of them at the end of the phase joins the first move of the next, what is
+ * left at the end of the run is not applied.
+ *
  * Its forward reads w - rate forward v. Its backward reads what the weight rule says; less rate backward v; less
  * back delta. Tests, checkpoints and saved weights are w. */
 #ifndef PNETC_CORRECTION_H
@@ -19,6 +23,7 @@ typedef struct {
     double momentum, rate_factor, on_velocity, on_gradient;
     double forward, backward;
     double memory, back;
+    int accumulate, moves;     /* 0: every minibatch moves the weights; moves: in a delay */
     int delay;                 /* of the reschedule; 0: none */
     double reschedule, warmup; /* parts of the run; 0: none */
 } Cure;
@@ -27,11 +32,12 @@ enum { CORRECTION_ARGS = 1 };
 typedef struct {
     const char *key, *doc; /* key NULL: no such argument */
     double preset, low, high;
+    bool whole; /* a whole number */
 } CorrectionArg;
 
 /* One stage in one phase, before corrections. */
 typedef struct {
-    int delay;       /* updates of the stage between the forward and the backward of a minibatch; over 0 */
+    int delay;       /* moves of the weights between the forward and the backward of a minibatch; over 0 */
     double momentum; /* of the optimiser, as the user set it */
     bool averages;   /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
     bool nesterov;
@@ -45,7 +51,9 @@ typedef enum {
     CORRECTS_FORWARD = 4,  /* the forward's weights */
     CORRECTS_BACKWARD = 8, /* the backward's weights: only where the rule gives it the current ones */
     CORRECTS_RATE = 16,
-    CORRECTS_START = 32
+    CORRECTS_START = 32,
+    CORRECTS_OFTEN =
+        64 /* how often the weights move; not with Adam, whose steps are as long however large the gradient */
 } Corrects;
 
 typedef struct CorrectionDef {

@@ -27,7 +27,7 @@ static bool neutral(const Cure *cure, const Cure *own)
 {
     return cure->momentum == own->momentum && cure->rate_factor == own->rate_factor &&
            cure->on_velocity == own->on_velocity && cure->on_gradient == own->on_gradient && cure->forward == 0 &&
-           cure->backward == 0 && cure->memory == 0 && cure->delay == 0 && cure->warmup == 0;
+           cure->backward == 0 && cure->memory == 0 && cure->delay == 0 && cure->warmup == 0 && cure->accumulate <= 1;
 }
 
 Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay)
@@ -44,7 +44,7 @@ Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int 
     if (phase->rule->backward_ahead)
         cure.backward = phase->rule->backward_ahead(delay, first_delay);
     for (int i = 0; i < choice->count; i++) {
-        const CorrectionSite site = {.delay = delay,
+        const CorrectionSite site = {.delay = cure.accumulate > 1 ? cure.moves : delay,
                                      .momentum = momentum.momentum,
                                      .averages = momentum.averages,
                                      .nesterov = momentum.nesterov,
@@ -61,13 +61,23 @@ int cure_ahead_copies(const Cure *cure)
     return (cure->forward != 0) + (cure->backward != 0 || cure->memory > 0);
 }
 
-int cure_states(const Settings *settings)
+static bool corrects(const Settings *settings, Corrects what)
 {
     const CureChoice *choice = &settings->pipeline.cure;
     for (int i = 0; i < choice->count; i++)
-        if (choice->correction[i].def->corrects & CORRECTS_BACKWARD)
-            return 1;
-    return 0;
+        if (choice->correction[i].def->corrects & what)
+            return true;
+    return false;
+}
+
+bool cure_accumulates(const Settings *settings)
+{
+    return corrects(settings, CORRECTS_OFTEN);
+}
+
+int cure_states(const Settings *settings)
+{
+    return cure_accumulates(settings) + corrects(settings, CORRECTS_BACKWARD);
 }
 
 const char *cure_text(Arena *arena, const Cure *cure)
@@ -83,6 +93,8 @@ const char *cure_text(Arena *arena, const Cure *cure)
         PART("backward %.4g v ahead", cure->backward);
     if (cure->memory > 0)
         PART("backward %.4g delta back (memory %.4g)", cure->back, cure->memory);
+    if (cure->accumulate > 1)
+        PART("gradients of %d at once", cure->accumulate);
     PART("momentum %.4g", cure->momentum);
     if (cure->on_velocity != 1 || cure->on_gradient != 0)
         PART("update %.4g v + %.4g g", cure->on_velocity, cure->on_gradient);

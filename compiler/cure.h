@@ -12,8 +12,10 @@ Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int 
 
 /* Copies of the stage's weights that its forward and backward read in place of the stored ones. */
 int cure_ahead_copies(const Cure *cure);
-/* State arrays besides the optimiser's, in every stage: a checkpoint does not depend on the cut. */
+/* State arrays besides the optimiser's, in every stage: a checkpoint does not depend on the cut. First the sum of
+ * gradients, where they accumulate, then delta. */
 int cure_states(const Settings *settings);
+bool cure_accumulates(const Settings *settings);
 
 /* G = lr/(1-m) (delay + 1/2) with the highest rate of the phase's policy. Delayed SGD with momentum on a quadratic of curvature
  * c is stable while G c is below about 1 to 1.6; without delay its limit is lr c = 2 (1 + m). -1: not known, as for

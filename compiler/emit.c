@@ -41,11 +41,18 @@ static void check_ops(Emit *e)
 /* What a target with kernels of its own does not do. */
 static void check_steps(Emit *e)
 {
-    if (!e->device || !sched_splits(e->sched))
+    if (!e->device)
         return;
-    diag_error(e->diags, P0611, e->sched->phase[0].choice->span,
-               "target '%s' does not split backwards in input and weight parts", e->plan->target->name);
-    diag_hint(e->diags, "take 1f1b_flush in place of zb_h1, or target cpu");
+    if (sched_splits(e->sched)) {
+        diag_error(e->diags, P0611, e->sched->phase[0].choice->span,
+                   "target '%s' does not split backwards in input and weight parts", e->plan->target->name);
+        diag_hint(e->diags, "take 1f1b_flush in place of zb_h1, or target cpu");
+    }
+    if (cure_accumulates(e->sched->settings)) {
+        diag_error(e->diags, P0611, e->sched->settings->pipeline.cure.span,
+                   "target '%s' has no kernel that sums the gradients of minibatches", e->plan->target->name);
+        diag_hint(e->diags, "leave accumulate out, take microbatches in place of it, or target cpu");
+    }
 }
 
 /* "lenet5.pnet:6" per node. */

@@ -134,6 +134,8 @@ static void memory_rows(Emit *e, Text *out)
     text_printf(out, "#if REPLICA == 0\n");
     if (params)
         text_printf(out, "    .weights = weights[0],%s\n", plan->states ? " .state = state[0]," : "");
+    if (params && cure_accumulates(e->sched->settings))
+        text_printf(out, "    .gathered = state[%d],\n", optimizer_states(&e->sched->settings->train.optimizer));
     sizes_row(out, &sizes);
     text_printf(out, "#else\n");
     sizes_row(out, &own);
@@ -174,6 +176,7 @@ static void cures(Emit *e, Text *out)
             {"backward", cure->backward, 0},
             {"memory", cure->memory, 0},
             {"back", cure->back, 0},
+            {"accumulate", cure->accumulate, 0},
             {"delay", cure->delay, 0},
             {"reschedule", cure->reschedule, 0},
             {"warmup", cure->warmup, 0},
@@ -227,6 +230,8 @@ void emit_descriptor(Emit *e, Text *out)
         text_printf(out, "    %s.aheads = %d,\n", e->device ? "" : ".ahead = ahead[0], ", plan->ahead);
     if (cured(e))
         text_printf(out, "    .cure = cure,\n");
+    if (params && cure_accumulates(e->sched->settings) && !e->device && e->replicas == 1)
+        text_printf(out, "    .gathered = state[%d],\n", optimizer_states(&e->sched->settings->train.optimizer));
     if (plan->running_floats && !e->device)
         text_printf(out, "    .running = running,%s\n", e->replicas > 1 ? " .running_floats = RUNNING," : "");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,

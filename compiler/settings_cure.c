@@ -4,6 +4,7 @@
  *     cure = lookahead                              one of schedules/corrections.def
  *     cure = (lookahead(horizon = 2), lr_reschedule)
  */
+#include <math.h>
 #include <string.h>
 
 #include "correction.h"
@@ -50,6 +51,8 @@ static void arguments(Lower *l, const Expr *expr, CorrectionChoice *out)
         if (number < arg->low || number > arg->high)
             FAIL(l, NULL, P0212, value->span, "%s must be from %.15g to %.15g, found %.15g", what, arg->low, arg->high,
                  number);
+        else if (arg->whole && number != floor(number))
+            FAIL(l, NULL, P0209, value->span, "%s must be a whole number, found %g", what, number);
         else
             out->arg[i] = number;
     }
@@ -142,6 +145,15 @@ void lower_cure_check(Lower *l)
         if (optimizer->span.at)
             diag_note(l->diags, optimizer->span, "the optimizer is chosen here");
         diag_hint(l->diags, "lookahead goes with every optimizer");
+    }
+    const CorrectionChoice *often = corrects(&pipeline->cure, CORRECTS_OFTEN);
+    if (often && momentum.averages) {
+        const Choice *optimizer = &l->settings->train.optimizer;
+        FAIL(l, NULL, P0442, often->span, "%s makes steps longer with the rate, and those of %s are normalised",
+             often->def->name, optimizer->name);
+        if (optimizer->span.at)
+            diag_note(l->diags, optimizer->span, "the optimizer is chosen here");
+        diag_hint(l->diags, "schedule = stale_1f1b(microbatches = n) updates as rarely, with every optimizer");
     }
     if (forward && backward) {
         FAIL(l, NULL, P0442, backward->span,

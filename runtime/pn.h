@@ -370,12 +370,16 @@ typedef struct {
  *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)            sgd; others have their own direction
  *     delta = memory delta + (1 - memory) (w after - w before)                  where memory > 0
  *
+ * With accumulate = a > 1 only every a-th update of the phase is one, g being the mean gradient since the last; the others
+ * add to the sum. What is left at the end of the phase joins the first update of the next one that is one.
+ *
  * A forward reads w - rate forward v; a backward what the weight rule says, w - rate backward v, or w - back delta. */
 typedef struct {
     bool active; /* false: the optimiser alone */
     double momentum, rate_factor, on_velocity, on_gradient;
     double forward, backward;
     double memory, back;
+    int accumulate;            /* 0 or 1: not */
     double delay;              /* 0: no reschedule */
     double reschedule, warmup; /* parts of the run; 0: none */
 } pn_cure;
@@ -399,9 +403,10 @@ typedef struct {
     int versions, states;
     int64_t weight_floats, running_floats;
     float *gradient,
-        *state;   /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
-    float *sum;   /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
-    float *ahead; /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
+        *state;      /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
+    float *sum;      /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
+    float *gathered; /* of the states: sum of the gradients of minibatches; NULL: no phase accumulates */
+    float *ahead;    /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
     int aheads;
     const pn_cure *cure;         /* per phase; NULL: none in any */
     float *running;              /* running statistics: one copy, written by backward steps only */

@@ -30,6 +30,7 @@ struct pn_stage {
     int64_t phase_begin;       /* first microbatch of the phase */
     int64_t phase_end;         /* the first of the next phase; INT64_MAX: none */
     int64_t ahead_version;     /* of the weights that def->ahead was made from for a forward; -1: none */
+    int64_t left_over;         /* gradients that the phases before have left in def->gathered */
     double velocity_rate;      /* rate_factor of the updates that the velocity stands for (core/update.c) */
     bool splits;               /* the order of the phase has weight parts as steps of their own */
     bool recomputing;          /* a forward is done again: its loss has been told */

@@ -50,6 +50,12 @@ pipedream|auto
 schedule("1f1b", weights = predict)|none
 schedule("lockstep", weights = predict)|auto
 hybrid(stale, steps = 30, then = sequential)|auto
+stale|accumulate(a = 3)
+pipedream|(accumulate, momentum_by_delay, lr_reschedule)
+stale_1f1b|(accumulate(4), lookahead)
+stale|(accumulate, discrepancy)
+schedule("1f1b", weights = predict)|accumulate
+hybrid(stale, steps = 29, then = hybrid(sequential, steps = 3, then = stale_1f1b))|(accumulate(a = 4), lookahead)
 stale|auto|adam
 stale|discrepancy|adamw(weight_decay = 0.1)
 schedule("1f1b", weights = predict)|lr_reschedule|adam
@@ -76,6 +82,16 @@ for at in 30 40; do
     train constant resumed --steps 60 --resume "$WORK/part.checkpoint"
     same through resumed
     ok $? "resumed at step $at of a run that switches at 30: its velocity goes on, the bits of the whole run"
+done
+
+build gathers --set 'pipeline.schedule=hybrid(stale, steps = 30, then = sequential)' --set 'pipeline.registers=ppv(1, 2, 4)' \
+    --set 'pipeline.cure=(accumulate(a = 4), lookahead)' --set train.lr=0.003
+train gathers through --steps 60
+for at in 30 33; do
+    train gathers part --steps $at --checkpoint "$WORK/part.checkpoint"
+    train gathers resumed --steps 60 --resume "$WORK/part.checkpoint"
+    same through resumed
+    ok $? "resumed at step $at, with two gradients left of a group of four at 30: the bits of the whole run"
 done
 
 build adam --set pipeline.schedule=sequential --set 'pipeline.registers=ppv(2)' --set train.lr=0.003 --set train.optimizer=adam

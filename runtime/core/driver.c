@@ -9,6 +9,7 @@
 #include "core/plateau.h"
 #include "core/replicas.h"
 #include "core/stage.h"
+#include "core/update.h"
 
 int64_t driver_test_batches(const pn_run *run)
 {
@@ -30,6 +31,10 @@ int64_t driver_most_apart(const pn_program *program)
 static void enter_phase(pn_stage *stage, int number, int64_t begin)
 {
     const pn_program *program = stage->run->program;
+    if (number == 0)
+        stage->left_over = 0;
+    else
+        update_leave(stage, begin);
     stage->phase = &program->phase[number];
     stage->phase_begin = begin;
     stage->phase_first = stage->forwards;

@@ -114,6 +114,54 @@ void update_begin(pn_stage *stage)
     }
 }
 
+/* ---- gradients of several minibatches ---- */
+static int64_t accumulated(const pn_stage *stage)
+{
+    const pn_cure *cure = update_cure(stage);
+    return cure && cure->accumulate > 1 ? cure->accumulate : 1;
+}
+
+/* Gradients that wait when `updates` updates of the phase are done. */
+static int64_t waiting(const pn_stage *stage, int64_t updates)
+{
+    const int64_t each = accumulated(stage);
+    return updates % each + (updates < each ? stage->left_over : 0);
+}
+
+void update_leave(pn_stage *stage, int64_t end)
+{
+    stage->left_over = waiting(stage, (end - stage->phase_begin) / pn_microbatches(stage->run->program));
+}
+
+/* Adds the gradient to those that wait; or makes it the mean of all of them: then the weights move. */
+static bool gather(pn_stage *stage)
+{
+    const pn_stage_def *def = stage->def;
+    const int64_t done = stage->updates - stage->phase_begin / pn_microbatches(stage->run->program);
+    const int64_t each = accumulated(stage), before = waiting(stage, done);
+    const bool moves = done % each == each - 1;
+    float *restrict sum = def->gathered, *restrict gradient = def->gradient;
+    if (moves && before == 0)
+        return true;
+    for (int64_t i = 0; i < def->weight_floats; i++) {
+        const float all = before ? sum[i] + gradient[i] : gradient[i];
+        if (moves)
+            gradient[i] = all / (float)(before + 1);
+        else
+            sum[i] = all;
+    }
+    return moves;
+}
+
+/* Version t + 1 is version t. */
+static void stand(pn_stage *stage)
+{
+    const float *now = stage_version(stage, stage->updates);
+    float *next = stage_version(stage, stage->updates + 1);
+    if (next != now)
+        memcpy(next, now, sizeof *now * (size_t)stage->def->weight_floats);
+}
+
 /* One of the loops below over the weights of a stage, shared among its threads. */
 typedef struct {
     pn_stage *stage;
@@ -227,20 +275,24 @@ void update_follow(pn_stage *stage)
     stage->updates++;
 }
 
+static void move(pn_stage *stage)
+{
+    settle_velocity(stage);
+    Work work = {.stage = stage,
+                 .cure = update_cure(stage),
+                 .now = terms_of(stage, stage->updates),
+                 .then = terms_of(stage, stage->updates + 1),
+                 .version = stage_version(stage, stage->updates),
+                 .to = stage_version(stage, stage->updates + 1)};
+    if (!pn_target_update(stage, work.version, work.to))
+        pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
+    if (work.cure && work.cure->forward != 0)
+        stage->ahead_version = stage->updates + 1;
+}
+
 void pn_update(pn_stage *stage)
 {
-    if (stage->def->weight_floats > 0) {
-        settle_velocity(stage);
-        Work work = {.stage = stage,
-                     .cure = update_cure(stage),
-                     .now = terms_of(stage, stage->updates),
-                     .then = terms_of(stage, stage->updates + 1),
-                     .version = stage_version(stage, stage->updates),
-                     .to = stage_version(stage, stage->updates + 1)};
-        if (!pn_target_update(stage, work.version, work.to))
-            pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
-        if (work.cure && work.cure->forward != 0)
-            stage->ahead_version = stage->updates + 1;
-    }
+    if (stage->def->weight_floats > 0)
+        (gather(stage) ? move : stand)(stage);
     stage->updates++;
 }

@@ -18,6 +18,9 @@ const float *update_backward(pn_stage *stage);
 /* A stage that starts behind update run->first: its velocity stands for updates of the phase before. */
 void update_begin(pn_stage *stage);
 
+/* The stage goes on to the next phase, which begins with microbatch `end`. */
+void update_leave(pn_stage *stage, int64_t end);
+
 /* What pn_update is to a replica whose weights another one has updated. */
 void update_follow(pn_stage *stage);
 

@@ -131,11 +131,33 @@ static void rates_and_discrepancy(void **state)
     arena_free(l->arena);
 }
 
+/* Moves of the weights in place of minibatches: the corrections behind it count in these. */
+static void accumulation_counts_in_moves(void **state)
+{
+    (void)state;
+    Lowered *l = with("sgd(momentum = 0.9)", 0.1, "stale", "(lr_reschedule, lookahead, accumulate(a = 4))");
+    const Cure cure = at(l, 6);
+    assert_int_equal(cure.accumulate, 4);
+    assert_int_equal(cure.moves, 2);
+    assert_int_equal(cure.delay, 2);
+    near_to(cure.rate_factor, 4);
+    near_to(cure.forward, 0.9 + 0.81);
+    assert_int_equal(cure_states(&l->settings), 1);
+    arena_free(l->arena);
+    l = with("sgd(momentum = 0.9)", 0.1, "schedule(\"1f1b\", weights = predict)", "accumulate");
+    near_to(at(l, 4).forward, 3);
+    near_to(at(l, 4).backward, 1);
+    arena_free(l->arena);
+    l = with("sgd(momentum = 0.9)", 0.1, "stale", "accumulate(a = 1)");
+    assert_false(at(l, 6).active);
+    arena_free(l->arena);
+}
+
 static void no_delay_is_untouched(void **state)
 {
     (void)state;
     static const char *const cure[] = {"auto", "(lookahead, lr_reschedule, warmup, momentum_by_delay)",
-                                       "(discrepancy, spike)"};
+                                       "(discrepancy, spike)", "(accumulate, lookahead)"};
     for (int i = 0; i < COUNT(cure); i++) {
         Lowered *l = with("sgd(momentum = 0.9)", 10, "stale", cure[i]);
         const Cure none = at(l, 0);
@@ -192,6 +214,7 @@ int main(void)
         cmocka_unit_test(spike_is_the_sum_of_the_missed_steps),
         cmocka_unit_test(adam_keeps_its_rate),
         cmocka_unit_test(rates_and_discrepancy),
+        cmocka_unit_test(accumulation_counts_in_moves),
         cmocka_unit_test(no_delay_is_untouched),
         cmocka_unit_test(automatic_goes_with_the_rule),
         cmocka_unit_test(prediction_in_1f1b),
