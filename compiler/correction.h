@@ -32,7 +32,6 @@ enum { CORRECTION_ARGS = 1 };
 typedef struct {
     const char *key, *doc; /* key NULL: no such argument */
     double preset, low, high;
-    bool whole; /* a whole number */
 } CorrectionArg;
 
 /* One stage in one phase, before corrections. */
@@ -60,6 +59,7 @@ typedef struct CorrectionDef {
     const char *name, *doc, *source; /* source: paper and section */
     unsigned corrects;
     CorrectionArg arg[CORRECTION_ARGS];
+    bool whole;                                           /* its arguments are whole numbers */
     void (*apply)(const CorrectionSite *site, Cure *out); /* on what those before it in corrections.def have made */
 } CorrectionDef;
 

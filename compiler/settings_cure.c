@@ -51,7 +51,7 @@ static void arguments(Lower *l, const Expr *expr, CorrectionChoice *out)
         if (number < arg->low || number > arg->high)
             FAIL(l, NULL, P0212, value->span, "%s must be from %.15g to %.15g, found %.15g", what, arg->low, arg->high,
                  number);
-        else if (arg->whole && number != floor(number))
+        else if (out->def->whole && number != floor(number))
             FAIL(l, NULL, P0209, value->span, "%s must be a whole number, found %g", what, number);
         else
             out->arg[i] = number;

@@ -22,6 +22,7 @@ const CorrectionDef correction_accumulate = {
     .source = "PACI 2026 (arXiv 2606.07881): a step every a backwards, per stage; the rate: Goyal et al. 2017, linear "
               "scaling",
     .corrects = CORRECTS_OFTEN,
-    .arg = {{"a", "minibatches of an update", 2, 1, 256, true}},
+    .arg = {{"a", "minibatches of an update", 2, 1, 256}},
+    .whole = true,
     .apply = apply,
 };

@@ -52,7 +52,7 @@ void correction_list(Text *out)
         text_printf(out, "  %-17s  %s\n  %-17s  %s\n", def->name, def->doc, "", def->source);
         for (int k = 0; k < CORRECTION_ARGS && def->arg[k].key; k++)
             text_printf(out, "  %-17s  %s = %.15g: %s; %.15g to %.15g%s\n", "", def->arg[k].key, def->arg[k].preset,
-                        def->arg[k].doc, def->arg[k].low, def->arg[k].high, def->arg[k].whole ? ", whole" : "");
+                        def->arg[k].doc, def->arg[k].low, def->arg[k].high, def->whole ? ", whole" : "");
     }
 }
 
