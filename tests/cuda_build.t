@@ -91,6 +91,15 @@ says 'kernel maxpool_k was compiled with 4 parameters of 32 bytes, and is launch
 "$PNETC" build "$ROOT/examples/vgg16.pnet" -o "$WORK/refused" --target=cuda --emit-only --set train.batch=65536 \
     >"$WORK/out" 2>&1
 like "$(cat "$WORK/out")" 'elements a minibatch: target .cuda. counts up to 2\^31 \[P0609\]' "too large for 32 bits: says so"
+refuses() { # PATTERN NAME SETTINGS...: with two stages, says so
+    local pattern=$1 name=$2
+    shift 2
+    "$PNETC" build "$ROOT/examples/lenet5.pnet" -o "$WORK/refused" --target=cuda --emit-only "$@" >"$WORK/out" 2>&1
+    is $? 1 "$name: refused"
+    like "$(cat "$WORK/out")" "$pattern" "$name: says so"
+}
+refuses 'does not split backwards in input and weight parts \[P0611\]' zb_h1 --set 'pipeline.schedule=zb_h1(microbatches = 4)'
+refuses 'no kernel that sums the gradients of minibatches \[P0611\]' accumulate --set pipeline.cure=accumulate
 for command in "profile $ROOT/examples/lenet5.pnet" calibrate "plan --layouts $ROOT/examples/lenet5.pnet"; do
     # shellcheck disable=SC2086 # words
     "$PNETC" $command --target=cuda >"$WORK/out" 2>&1
