@@ -2,7 +2,8 @@
  *
  * The cost model is asked, not copied: with a bandwidth without end its time at 1 FLOP/s is a node's FLOPs, with
  * compute without end its time at 1 B/s is its bytes; the efficiency of a node is where the model's time equals the
- * measured one, by bisection. Overhead: the median time of nodes too small to count. Compute: the best rate of a conv
+ * measured one, by bisection. These are of direct convolutions; then Winograd's share of compute is where the model has the
+ * times of a run in which the target's rule chose it. Overhead: the median time of nodes too small to count. Compute: the best rate of a conv
  * or linear. Bandwidth: the best rate of the other ops, in the caches that a stage's buffers really lie in. */
 #define _DEFAULT_SOURCE /* the size of memory */
 #include "calibrate.h"
@@ -62,6 +63,7 @@ typedef struct {
     const TargetDef *target;
     int states;
     double *forward, *backward_time; /* measured seconds by node; 0: not measured */
+    double winograd;                 /* share of compute that the model is asked with; 0: direct */
 } Fit;
 
 static NodeTime *ask(Arena *arena, const Fit *fit, double compute, double bandwidth, double overhead,
@@ -75,6 +77,7 @@ static NodeTime *ask(Arena *arena, const Fit *fit, double compute, double bandwi
                      .compute = compute,
                      .bandwidth = bandwidth,
                      .overhead = overhead,
+                     .winograd = fit->winograd,
                      .efficiency = all};
     const Hardware hardware = {.name = "asked", .source = "", .device = &device, .ndevices = 1, .workers = 1};
     const CostModel model = {.hardware = &hardware, .target = fit->target, .states = fit->states};
@@ -165,6 +168,41 @@ static double fit_op(Arena *arena, const Fit *fit, int op, double compute, doubl
     return count ? exp(median(of, count)) : 0;
 }
 
+static int64_t tiles_of(const Fit *fit, NodeId node)
+{
+    return fit->target->winograd_tiles ? fit->target->winograd_tiles(fit->graph, node) : 0;
+}
+
+/* The median over the convolutions that are Winograd's by the target's rule. 0: they are not, on this machine: all of them
+ * together took about as long as direct. */
+static double fit_winograd(Arena *arena, const Fit *direct, const Fit *by_rule, double compute, double bandwidth,
+                           double overhead)
+{
+    static const double much_faster = 0.9;
+    double *of = arena_alloc(arena, sizeof *of * (size_t)(direct->graph->nnodes + 1));
+    double slow = 0, fast = 0;
+    int count = 0;
+    for (NodeId i = 0; i < direct->graph->nnodes; i++) {
+        if (!tiles_of(direct, i) || !(direct->forward[i] > 0 && by_rule->forward[i] > 0))
+            continue;
+        slow += direct->forward[i] + direct->backward_time[i];
+        fast += by_rule->forward[i] + by_rule->backward_time[i];
+        double low = log(least_efficiency), high = log(most_efficiency);
+        Fit asked = *by_rule;
+        for (int step = 0; step < 40; step++) {
+            asked.winograd = exp((low + high) / 2);
+            const NodeTime *time = ask(arena, &asked, compute, bandwidth, overhead, NULL);
+            if (passes_time(&time[i]) > by_rule->forward[i] + by_rule->backward_time[i])
+                low = (low + high) / 2;
+            else
+                high = (low + high) / 2;
+        }
+        of[count++] = exp(high);
+    }
+    const double share = count && fast < much_faster * slow ? median(of, count) : 0;
+    return share < 0.99 * most_efficiency ? share : 0; /* at the bound: all is transforms */
+}
+
 /* ---- writing ---- */
 
 static Fit fit_new(Arena *arena, const Plan *plan, int states, const Measurement *measured)
@@ -176,7 +214,8 @@ static Fit fit_new(Arena *arena, const Plan *plan, int states, const Measurement
                plan->target,
                states,
                arena_alloc(arena, sizeof(double) * nodes),
-               arena_alloc(arena, sizeof(double) * nodes)};
+               arena_alloc(arena, sizeof(double) * nodes),
+               0};
     for (NodeId i = 0; i < pipe->graph->nnodes; i++)
         for (int m = 0; m < measured->nnodes; m++)
             if (!strcmp(measured->node[m].name, pipe->graph->node[i].name)) {
@@ -186,7 +225,7 @@ static Fit fit_new(Arena *arena, const Plan *plan, int states, const Measurement
     return fit;
 }
 
-static void write_device(Text *out, const Fit *fit, int workers)
+static void write_device(Text *out, const Fit *fit, const Fit *by_rule, int workers)
 {
     Arena *arena = out->arena;
     const double overhead = fit_overhead(arena, fit);
@@ -202,6 +241,11 @@ static void write_device(Text *out, const Fit *fit, int workers)
     if (pages > 0 && page > 0)
         text_printf(out, "        memory    = %.4g GiB\n", (double)pages * (double)page / 1073741824.0);
     text_printf(out, "        overhead  = %.3g us  # a node too small to count\n", overhead * 1e6);
+    const double winograd = by_rule ? fit_winograd(arena, fit, by_rule, compute, bandwidth, overhead) : 0;
+    if (winograd > 0)
+        text_printf(out,
+                    "        winograd  = %.3g  # share of compute of the products of 3x3 convolutions by Winograd\n",
+                    winograd);
     text_printf(out, "        efficiency {  # share of compute, where the bandwidth does not limit\n");
     for (int op = 0; op < op_count; op++) {
         const double efficiency = fit_op(arena, fit, op, compute, bandwidth, overhead);
@@ -212,23 +256,24 @@ static void write_device(Text *out, const Fit *fit, int workers)
     text_printf(out, "        }\n    }\n");
 }
 
-void calibrate_write(Text *out, const Plan *plan, int states, const Measurement *measured, int workers,
-                     const double *rate)
+void calibrate_write(Text *out, const Plan *plan, int states, const Measurement *direct, const Measurement *by_rule,
+                     int workers, const double *rate)
 {
     Arena *arena = out->arena;
-    const Fit fit = fit_new(arena, plan, states, measured);
+    const Fit fit = fit_new(arena, plan, states, direct);
+    const Fit ruled = by_rule ? fit_new(arena, plan, states, by_rule) : fit;
     const char *name = machine_name(arena);
     text_printf(out, "# %s: this machine, measured by `pnetc calibrate` on %s with pnetc %s, target %s (%s).\n", name,
-                date_today(arena), PNETC_VERSION, plan->target->name, measured->library);
+                date_today(arena), PNETC_VERSION, plan->target->name, direct->library);
     text_printf(out, "# Use it with --machine FILE. Measure again after a change of the machine or of a library.\n");
     for (int w = 0; w < workers && rate; w++)
         text_printf(out, "# memory bandwidth of each worker outside the caches, %d running: %.3g GB/s\n", w + 1,
                     rate[w] / 1e9);
     text_printf(out, "machine %s {\n", name);
-    write_device(out, &fit, workers);
+    write_device(out, &fit, by_rule ? &ruled : NULL, workers);
     text_printf(out, "    link memory {  # between threads, zero copy\n");
-    if (measured->handover >= 0)
+    if (direct->handover >= 0)
         text_printf(out, "        latency = %.3g us  # a register's hand-over to a stage that waits for it\n",
-                    measured->handover);
+                    direct->handover);
     text_printf(out, "        overlap = yes\n    }\n}\n");
 }

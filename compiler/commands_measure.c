@@ -46,7 +46,8 @@ int command_calibrate(Session *s)
     const bool rated = calibrate_bandwidth(workers, (size_t)(o->quick ? 16 : 64) * MEGABYTE, rate);
     char *source = temporary_folder(s->arena, s->diags), *folder = NULL;
     const Plan *plan = NULL;
-    const Measurement *measured = NULL;
+    const Measurement *measured = NULL, *by_rule = NULL;
+    char *exact[] = {"--exact", NULL};
     if (source) {
         const TargetDef *target = o->target ? target_find(o->target) : NULL; /* compile refuses an unknown one */
         const char *network = calibrate_network(s->arena, target ? target : target_table[0]);
@@ -56,15 +57,19 @@ int command_calibrate(Session *s)
     }
     if (plan)
         folder = measure_build(s->arena, s->diags, s->self, plan);
+    const int steps = o->quick ? QUICK_STEPS : STEPS;
+    const bool chooses = plan && plan->target->winograd_tiles;
     if (folder)
-        measured = measure_run(s->arena, s->diags, folder, plan, workers > 1, o->quick ? QUICK_STEPS : STEPS, NULL);
+        measured = measure_run(s->arena, s->diags, folder, plan, workers > 1, steps, chooses ? exact : NULL);
+    if (measured && chooses)
+        by_rule = measure_run(s->arena, s->diags, folder, plan, workers > 1, steps, NULL);
     if (folder)
         remove_folder(folder);
     if (source)
         remove_folder(source);
-    if (session_errors(s) || !measured)
+    if (session_errors(s) || !measured || (chooses && !by_rule))
         return 1;
-    calibrate_write(&out, plan, s->model->states, measured, workers, rated ? rate : NULL);
+    calibrate_write(&out, plan, s->model->states, measured, by_rule, workers, rated ? rate : NULL);
     const SourceFile *file = source_add(s->arena, &s->sources, "machine", out.data, out.length);
     const Ast *ast = file ? parse(s->arena, s->diags, file) : NULL;
     if (session_errors(s) || !ast)

@@ -88,6 +88,22 @@ static double update_bytes(const Costing *c, NodeId id)
     return 4 * floats * (3 + 2 * c->model->states); /* weight twice, gradient, each state twice */
 }
 
+static int64_t winograd_tiles(const Costing *c, NodeId id)
+{
+    const TargetDef *target = c->model->target;
+    return c->device->winograd > 0 && target->winograd_tiles ? target->winograd_tiles(c->graph, id) : 0;
+}
+
+static double winograd_time(const Costing *c, NodeId id, int64_t tiles)
+{
+    enum { POINTS = 36, PIXELS = 16, TAPS = 9 };
+    const Node *node = &c->graph->node[id];
+    const double in = (double)c->graph->node[node->in[0]].shape.dim[0], out = (double)node->shape.dim[0];
+    const double products = 2 * POINTS * in * out * (double)tiles;
+    const double bytes = 4 * ((in + out) * (double)tiles * (PIXELS + POINTS) + in * out * (TAPS + POINTS));
+    return products / (c->device->compute * c->device->winograd) + bytes / c->device->bandwidth + c->device->overhead;
+}
+
 /* `step` NULL: no backward runs. */
 static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
 {
@@ -100,6 +116,10 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
     const double out_lanes = padding(c, id), in_lanes = cost.macs > 0 ? padding(c, in) : 1;
     NodeTime time = {
         .forward = roofline(c, node->op, id, batch * cost.forward * out_lanes, batch * cost.forward_bytes * traffic)};
+    const int64_t tiles = winograd_tiles(c, id);
+    const double by_winograd = tiles > 0 ? winograd_time(c, id, tiles) : 0;
+    if (tiles > 0)
+        time.forward = by_winograd;
     if (!step)
         return time;
     bool data = false;
@@ -113,9 +133,12 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
     const double bytes = batch * cost.backward_bytes * traffic / (weights ? 2 : 1);
     if (data || !weights)
         time.backward_data =
-            roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes) + added / c->device->bandwidth;
+            (tiles > 0 ? by_winograd : roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes)) +
+            added / c->device->bandwidth;
     if (weights)
-        time.backward_weights = roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes);
+        time.backward_weights =
+            tiles > 0 ? by_winograd
+                      : roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes);
     time.update = update_bytes(c, id) / c->device->bandwidth;
     return time;
 }
@@ -143,6 +166,11 @@ NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, c
         time[i] = line ? measured(line, &own) : own;
     }
     return time;
+}
+
+bool cost_winograd(const CostModel *model, const Graph *graph, NodeId node, int kind)
+{
+    return winograd_tiles(&(Costing){model, graph, &model->hardware->device[kind]}, node) > 0;
 }
 
 double node_time_sum(const NodeTime *time)

@@ -5,6 +5,11 @@
  * bandwidth) + overhead (Williams et al. 2009); filling = w / (w + half_width), w the channels it makes: few channels
  * leave vector units idle. FLOPs and bytes count the target's padding: 6 channels stored as 16 cost as 16. An
  * update reads and writes weights, gradients and optimiser state once. A view (flatten) costs its bytes like any map.
+ *
+ * A convolution that the target does by Winograd's F(4x4, 3x3) (Lavin & Gray 2015, 4.2), on a device that states what
+ * share of its compute the products get: for each tile and pair of channels 36 products instead of 144; and, one after
+ * the other with these, transforms that read 16 floats and write 36 of each tile of what goes in, and the other way round
+ * of what comes out. So few channels cost by their transforms, many by their products. All three passes are alike.
  */
 #ifndef PNETC_COST_H
 #define PNETC_COST_H
@@ -49,6 +54,8 @@ int64_t cost_weight_floats(const CostModel *model, const Graph *graph, NodeId no
 /* What a replica does of the sum of the gradients: it reads its part of all of them and writes the sum. */
 double cost_gradient_sum(const Device *device, int64_t floats, int replicas);
 double node_time_sum(const NodeTime *time);
+/* The analytic time of this node on a device of this kind is that of Winograd's algorithm. */
+bool cost_winograd(const CostModel *model, const Graph *graph, NodeId node, int kind);
 /* Slot bytes of a value in a register, as the plan has them. */
 int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId value);
 /* One transfer over a link. */

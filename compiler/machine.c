@@ -21,13 +21,14 @@ typedef struct {
     bool required, whole;
 } Key;
 
-enum { COMPUTE, BANDWIDTH, MEMORY, OVERHEAD, HALF_WIDTH, DEVICE_COUNT, DEVICE_KEYS };
+enum { COMPUTE, BANDWIDTH, MEMORY, OVERHEAD, HALF_WIDTH, WINOGRAD, DEVICE_COUNT, DEVICE_KEYS };
 static const Key device_key[DEVICE_KEYS] = {
     [COMPUTE] = {"compute", UNIT_FLOPS, 1e6, 1e18, "116 GFLOP/s", true, false},
     [BANDWIDTH] = {"bandwidth", UNIT_BYTES_A_SECOND, 1e5, 1e16, "40 GB/s", true, false},
     [MEMORY] = {"memory", UNIT_BYTES, 1e5, 1e15, "32 GiB", false, false},
     [OVERHEAD] = {"overhead", UNIT_SECONDS, 0, 1, "10 us", false, false},
     [HALF_WIDTH] = {"half_width", UNIT_OTHER, 0, 1e6, "7", false, false},
+    [WINOGRAD] = {"winograd", UNIT_OTHER, 1e-6, 10, "0.8", false, false},
     [DEVICE_COUNT] = {"count", UNIT_OTHER, 1, MAX_STAGES, "2", false, true},
 };
 enum { LINK_BANDWIDTH, LATENCY, LINK_KEYS };
@@ -190,6 +191,7 @@ static Device read_device(Reader *r, const Setting *block)
     device.memory = (int64_t)or_else(number[MEMORY], 0);
     device.overhead = or_else(number[OVERHEAD], 0);
     device.half_width = or_else(number[HALF_WIDTH], 0);
+    device.winograd = or_else(number[WINOGRAD], 0);
     device.count = (int)or_else(number[DEVICE_COUNT], 1);
     return device;
 }

@@ -11,6 +11,7 @@
  *             overhead  = 5 us           # of each node and pass; default 0
  *             half_width = 7            # channels with which half of compute is reached; default 0
  *             efficiency { conv = 0.6 }  # share of compute that an op gets; default 1
+ *             winograd  = 0.8            # share that the products of Winograd convolutions get; not given: the device has none
  *         }
  *         link nvlink {                  # cut k uses link k, the last one all further cuts; none: zero copy, free
  *             bandwidth = 300 GB/s       # not given: zero copy, the latency is all it costs
@@ -30,11 +31,12 @@
 typedef struct {
     const char *name;
     int count;
-    double compute;     /* FLOP/s */
-    double bandwidth;   /* B/s */
-    int64_t memory;     /* bytes; 0: not stated */
-    double overhead;    /* seconds of each node and pass */
-    double half_width;  /* channels with which half of `compute` is reached */
+    double compute;    /* FLOP/s */
+    double bandwidth;  /* B/s */
+    int64_t memory;    /* bytes; 0: not stated */
+    double overhead;   /* seconds of each node and pass */
+    double half_width; /* channels with which half of `compute` is reached */
+    double winograd;   /* share of `compute` for the products of Winograd's algorithm; 0: all convolutions are direct */
     double *efficiency; /* per op of op_table */
 } Device;
 

@@ -89,6 +89,20 @@ static json_t *cuts_json(const Graph *written, const Cut *cut, int ncuts)
     return list;
 }
 
+/* Nodes that the prediction counts as Winograd's algorithm, where no profile has their time. */
+static json_t *winograd_json(const Balance *b)
+{
+    json_t *list = json_made(json_array());
+    const Pipe *pipe = b->plan->sched->pipe;
+    for (int s = 0; s < pipe->nstages; s++) {
+        const Graph slice = pipe_slice(pipe, s);
+        for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
+            if (cost_winograd(b->prediction->model, &slice, i, b->prediction->stage[s].kind))
+                json_push(list, json_string(slice.node[i].name));
+    }
+    return list;
+}
+
 static json_t *prediction_json(const Balance *b, const Graph *written)
 {
     const Prediction *p = b->prediction;
@@ -113,6 +127,7 @@ static json_t *prediction_json(const Balance *b, const Graph *written)
         json_put(top, "better_cut", better);
     } else {
         json_put(top, "better_cut", json_null());
+        json_put(top, "winograd", winograd_json(b));
     }
     return top;
 }

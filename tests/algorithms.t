@@ -102,7 +102,9 @@ is "$(passes | sort -u | grep -c ' direct library$')" 11 "--report: every pass i
 is "$(passes | wc -l)" 11 "and there are no others"
 run cpu/small --save rule.safetensors --report report.json
 ok $? "a run without a file"
+avx512=false
 if grep -q ' winograd own$' <<<"$(passes)"; then
+    avx512=true
     is "$(passes | grep ' own$' | cut -d' ' -f1,2 | sort | tr '\n' ',')" \
         "$(printf '%s,' conv{2,3}' '{backward_data,backward_weights,forward})" "the rule: 3x3 of channels in sixteens"
     cmp -s direct.safetensors rule.safetensors
@@ -111,6 +113,44 @@ else
     note "not built for AVX-512: the rule takes direct"
     ok "$(cmp -s direct.safetensors rule.safetensors; echo $?)" "the rule: direct"
 fi
+# The compiler's cost model has the same rule: of shapes on both sides of each of its limits. (Behind a conv of a plain image
+# with 16 channels oneDNN keeps all layouts plain; images have 1 or 3.)
+cat >shapes.pnet <<'END'
+network shapes(classes = 4) {
+    input image: f32[3, 24, 24]
+    input label: class[classes]
+    a1 = image |> conv(16, kernel = 3, pad = 1) |> conv(16, kernel = 3, pad = 2) |> conv(24, kernel = 3)
+    a2 = a1 |> conv(32, kernel = 3, pad = 1) |> conv(32, kernel = 3)
+    a3 = a2 |> conv(32, kernel = 3, pad = 1, dilation = 2) |> conv(32, kernel = 3, pad = 1, groups = 2) |> conv(32, kernel = 5, pad = 2)
+    a4 = a3 |> conv(32, kernel = 3, stride = 2, pad = 1) |> conv(16, kernel = 3) |> conv(16, kernel = 3, pad = 1) |> maxpool(2)
+    a5 = a4 |> conv(16, kernel = 3, pad = 1) |> conv(48, kernel = 3, pad = 2) |> conv(16, kernel = 3, pad = 1)
+    loss softmax_cross_entropy(linear(a5, classes), label)
+}
+train {
+    data  = raw(path = ".")
+    batch = 8
+    lr    = 1e-6
+    steps = 1
+}
+END
+python3 - <<'PY'
+import array
+for split in "train", "test":
+    array.array("f", (i % 7 - 3 for i in range(16 * 3 * 576))).tofile(open(f"{split}.f32", "wb"))
+    open(f"{split}.labels", "wb").write(bytes(i % 4 for i in range(16)))
+PY
+for batch in 8 2; do
+    "$PNETC" build shapes.pnet -o shapes --quiet --target=cpu --set train.batch=$batch >log 2>&1 || note "$(cat log)"
+    run shapes/shapes --report report.json
+    said=$("$PNETC" check shapes.pnet --target=cpu --set train.batch=$batch --json 2>log |
+        python3 -c 'import json, sys; print(*sorted(json.load(sys.stdin)["prediction"]["winograd"]))')
+    done=$(passes | grep ' own$' | cut -d' ' -f1 | sort -u | tr '\n' ' ')
+    if ! $avx512; then
+        note "not built for AVX-512: the program has no Winograd, and nothing to compare"
+        continue
+    fi
+    is "$said " "$done" "the cost model's convolutions by Winograd are those of the program, batch $batch"
+done
 run cpu/small --transport threads --save again.safetensors
 ok "$(cmp -s rule.safetensors again.safetensors; echo $?)" "the rule: the same weights on threads"
 run cpu/small --exact --algorithms first.txt

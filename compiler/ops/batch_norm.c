@@ -38,7 +38,8 @@ static Cost cost(const Graph *graph, const Node *node)
 {
     Cost all = cost_map(graph, node, 7, 6);
     all.backward_weights = 4 * count_out(node);
-    all.backward_bytes += 4 * count_in(graph, node, 0); /* x besides the gradients */
+    all.forward_bytes += 4 * count_in(graph, node, 0);        /* x once more, for the statistics */
+    all.backward_bytes += 4 * (3 * count_in(graph, node, 0)); /* x and gy for the sums, and x again for gx */
     return all;
 }
 

@@ -76,6 +76,22 @@ static int64_t param_floats(const Graph *graph, int param)
     return round_up(floats, LANES);
 }
 
+/* The rule of the runtime (winograd_wins and cpu_winograd_of in runtime/cpu), which is of shapes only. */
+static int64_t winograd_tiles(const Graph *graph, NodeId node)
+{
+    enum { STEP = 4, LEAST = 16, MOST_PAD = 2 };
+    const Node *n = &graph->node[node];
+    if (!n->op || strcmp(n->op->name, "conv") || attr_int(n, "kernel") != 3 || attr_int(n, "stride") != 1 ||
+        attr_int(n, "dilation") != 1 || attr_int(n, "groups") != 1 || attr_int(n, "pad") > MOST_PAD)
+        return 0;
+    const Node *from = &graph->node[n->in[0]];
+    if (!from->op || from->shape.dim[0] % LANES || n->shape.dim[0] % LANES) /* inputs stay plain */
+        return 0;
+    const int64_t height = n->shape.dim[1], width = n->shape.dim[2];
+    const int64_t tiles = (height + STEP - 1) / STEP * ((width + STEP - 1) / STEP);
+    return graph->batch * tiles >= LEAST && 2 * height * width >= STEP * STEP * tiles ? graph->batch * tiles : 0;
+}
+
 const TargetDef target_cpu = {
     .id = TARGET_cpu,
     .name = "cpu",
@@ -86,4 +102,5 @@ const TargetDef target_cpu = {
     .value_bytes = value_bytes,
     .aux_bytes = aux_bytes,
     .param_floats = param_floats,
+    .winograd_tiles = winograd_tiles,
 };

@@ -105,6 +105,36 @@ static void padding_costs(void **state)
     arena_free(l->arena);
 }
 
+/* The products of 36 points a tile, the transforms of both sides, the weights; direct where the device has none. */
+static void winograd_by_hand(void **state)
+{
+    (void)state;
+    Lowered *l = lowered("network n {\n input image: f32[16, 8, 8]\n input label: class[3]\n"
+                         " a = image |> conv(16, kernel = 3, pad = 1) |> conv(32, kernel = 3, pad = 1)\n"
+                         " loss softmax_cross_entropy(linear(a, 3), label)\n}\n"
+                         "train {\n data = raw(path = \"x\")\n batch = 10\n}\n"
+                         "machine m {\n device a {\n compute = 2 GFLOP/s\n bandwidth = 1 GB/s\n overhead = 1 us\n"
+                         " winograd = 0.5\n }\n device b {\n compute = 2 GFLOP/s\n bandwidth = 1 GB/s\n }\n}\n");
+    const CostModel cpu = model_of(l, TARGET_cpu), ref = model_of(l, TARGET_ref);
+    const NodeId first = node_named(l->fused, "conv1"), second = node_named(l->fused, "a");
+    assert_false(cost_winograd(&cpu, l->fused, first, 0)); /* the network's inputs stay plain */
+    assert_true(cost_winograd(&cpu, l->fused, second, 0));
+    assert_false(cost_winograd(&cpu, l->fused, second, 1));
+    assert_false(cost_winograd(&ref, l->fused, second, 0));
+    const NodeTime *time = cost_times(l->arena, &cpu, l->fused, l->backward, 0);
+    const double tiles = 10 * 4, products = 2.0 * 36 * 16 * 32 * tiles;
+    const double bytes = 4 * ((16 + 32) * tiles * (16 + 36) + 16 * 32 * (9 + 36));
+    const double wanted = 1e-6 + products / 1e9 + bytes / 1e9;
+    near_to(time[second].forward, wanted);
+    near_to(time[second].backward_data, wanted);
+    near_to(time[second].backward_weights, wanted);
+    assert_true(cost_times(l->arena, &ref, l->fused, l->backward, 0)[second].forward > wanted);
+    Graph slice = *l->fused;
+    slice.batch = 3; /* 12 tiles: too few */
+    assert_false(cost_winograd(&cpu, &slice, second, 0));
+    arena_free(l->arena);
+}
+
 /* ---- profiles ---- */
 
 #define HEAD(network, graph, batch, target, machine, versions)                                                         \
@@ -291,6 +321,7 @@ int main(void)
         cmocka_unit_test(machines_are_read_in_base_units),
         cmocka_unit_test(a_roofline_by_hand),
         cmocka_unit_test(padding_costs),
+        cmocka_unit_test(winograd_by_hand),
         cmocka_unit_test(profiles_give_times_and_fall_back),
         cmocka_unit_test(other_profiles_are_refused),
         cmocka_unit_test(the_hash_is_of_the_network),
