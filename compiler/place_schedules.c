@@ -21,6 +21,7 @@ static Settings with_preset(const Settings *settings, const PresetDef *preset)
     made.pipeline.phase[0] = phase;
     made.pipeline.nphases = 1;
     made.pipeline.recompute = phase.rule->recomputes;
+    made.pipeline.recomputes = NULL;
     return made;
 }
 

@@ -58,8 +58,9 @@ static void add_transfers(Prediction *p, const Pipe *pipe)
 }
 
 /* What a replica of stage s does on a device of this kind; its workers may do the work of several in turn. */
-static StageTime time_on(Arena *arena, const Prediction *p, const Pipe *pipe, int s, int kind, const NodeTime *whole)
+static StageTime time_on(Arena *arena, const Prediction *p, const Sched *sched, int s, int kind, const NodeTime *whole)
 {
+    const Pipe *pipe = sched->pipe;
     const Stage *stage = &pipe->stage[s];
     const Device *device = &p->model->hardware->device[kind];
     StageTime sum = p->stage[s];
@@ -72,7 +73,7 @@ static StageTime time_on(Arena *arena, const Prediction *p, const Pipe *pipe, in
     for (NodeId i = stage->first; i < stage->last; i++) {
         const NodeTime mine = cost_slice(&time[i], stage->replicas);
         sum.forward += times * mine.forward;
-        sum.backward += times * (mine.backward_data + mine.backward_weights);
+        sum.backward += times * (mine.backward_data + mine.backward_weights + (sched->recompute[s] ? mine.forward : 0));
         sum.weights +=
             times *
             (pipe->graph->node[i].op && pipe->graph->node[i].op->flags & OP_WEIGHT_PART ? mine.backward_weights : 0);
@@ -109,7 +110,7 @@ static void add_work(Arena *arena, Prediction *p, const Sched *sched)
         for (int s = 0; s < pipe->nstages; s++) {
             if (!runs_on(p, &p->stage[s], kind))
                 continue;
-            const StageTime one = time_on(arena, p, pipe, s, kind, time);
+            const StageTime one = time_on(arena, p, sched, s, kind, time);
             if (slowest[s].workers && stage_time(&one) <= stage_time(&slowest[s]))
                 continue;
             slowest[s] = one;

@@ -188,6 +188,23 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
                     p->workers, p->model->hardware->device[0].name);
 }
 
+static void recompute_line(const Sched *sched, Text *out)
+{
+    const Pipeline *wanted = &sched->settings->pipeline;
+    if (wanted->recompute)
+        text_printf(
+            out, "recompute    stages with a ring keep what they take, and make the rest again before each backward\n");
+    if (wanted->recompute || !wanted->recomputes)
+        return;
+    const char *between = "recompute    stages that keep what they take, and make the rest again before each backward:";
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        if (sched->recompute[s]) {
+            text_printf(out, "%s %d", between, s);
+            between = ",";
+        }
+    text_printf(out, "%s\n", *between == ',' ? "" : "recompute    no stage with a ring");
+}
+
 void report_check(const Balance *balance, const Graph *written, Text *out)
 {
     Arena *arena = out->arena;
@@ -222,9 +239,7 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
                 human_bytes(arena, plan->static_bytes), human_bytes(arena, sum.saved),
                 human_bytes(arena, sum.transient), human_bytes(arena, sum.weights), human_bytes(arena, sum.registers));
     phases(sched, out);
-    if (sched->settings->pipeline.recompute)
-        text_printf(
-            out, "recompute    stages with a ring keep what they take, and make the rest again before each backward\n");
+    recompute_line(sched, out);
     report_cure(sched, out);
     balance_lines(balance, written, out);
     verdict(balance, graph->batch * graph->microbatches, out);

@@ -154,9 +154,12 @@ static void make_phase(Arena *arena, Sched *sched, int p)
  * what it gives no longer than the next stage wants it. */
 static void choose_recomputation(Arena *arena, Sched *sched)
 {
+    const Pipeline *wanted = &sched->settings->pipeline;
     bool any = false;
-    for (int s = 0; s < sched->pipe->nstages; s++)
-        any |= sched->recompute[s] = sched->settings->pipeline.recompute && sched->ring[s] > 1;
+    for (int s = 0; s < sched->pipe->nstages; s++) {
+        const bool own = wanted->recomputes && s < wanted->nrecomputes && wanted->recomputes[s];
+        any |= sched->recompute[s] = (wanted->recompute || own) && sched->ring[s] > 1;
+    }
     if (!any)
         return;
     Pipe *pipe = arena_alloc(arena, sizeof *pipe);
@@ -213,12 +216,23 @@ static bool keeps_limit(Diags *diags, const Sched *sched, int p)
     return false;
 }
 
+static bool names_every_stage(Diags *diags, const Sched *sched)
+{
+    const Pipeline *wanted = &sched->settings->pipeline;
+    if (!wanted->recomputes || wanted->nrecomputes == sched->pipe->nstages)
+        return true;
+    diag_error(diags, P0509, wanted->recompute_span, "recompute tells of %d stages, and there are %d",
+               wanted->nrecomputes, sched->pipe->nstages);
+    diag_hint(diags, "a list has yes or no for each; recompute = yes is for all");
+    return false;
+}
+
 /* The weight part reads what the forward has left; made again, that is there for the input part alone. */
 static bool keeps_for_weights(Diags *diags, const Sched *sched)
 {
     for (int p = 0; p < sched->nphases; p++)
         for (int s = 0; s < sched->pipe->nstages; s++) {
-            if (!sched->phase[p].late[s] || !sched->settings->pipeline.recompute)
+            if (!sched->phase[p].late[s] || !sched->recompute[s])
                 continue;
             const PhaseChoice *choice = sched->phase[p].choice;
             diag_error(diags, P0508, choice->span,
@@ -252,8 +266,15 @@ static bool tests_far_enough(const Sched *sched, Diags *diags)
         apart += sched->ring[s];
     for (int e = 0; e < pipe->nedges; e++)
         apart += sched->forward_slots[e];
+    const int replicas = pipe->stage[pipe->nstages - 1].replicas;
     for (int p = 0; p < sched->nphases; p++) {
         const PhaseChoice *choice = sched->phase[p].choice;
+        if (choice->plateau_tests && replicas > 1) {
+            diag_error(diags, P0444, choice->span,
+                       "a plateau is judged by the last stage alone, and that has %d replicas", replicas);
+            diag_hint(diags, "replicas = (..., 1), or steps in place of when");
+            return false;
+        }
         if (!choice->plateau_tests || sched->settings->train.test_every >= apart)
             continue;
         diag_error(diags, P0444, choice->span,
@@ -294,7 +315,7 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         if (!keeps_limit(diags, sched, p))
             return NULL;
-    if (!keeps_for_weights(diags, sched) || !tests_far_enough(sched, diags))
+    if (!names_every_stage(diags, sched) || !keeps_for_weights(diags, sched) || !tests_far_enough(sched, diags))
         return NULL;
     const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {

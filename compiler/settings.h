@@ -54,7 +54,10 @@ typedef struct {
     Span span;
     int64_t microbatches; /* of a minibatch, as this phase says; 0: as the others say */
     Span microbatches_span;
-    bool recompute; /* asked for here */
+    bool recompute;   /* asked for here, of all stages */
+    bool *recomputes; /* of each; NULL: not said so */
+    int nrecomputes;
+    Span recompute_span;
 } PhaseChoice;
 
 /* registers = auto(...): the compiler places them (place.h). Cuts stand before nodes of the graph as written. */
@@ -76,8 +79,11 @@ typedef struct {
 typedef struct {
     PhaseChoice phase[4];
     int nphases;
-    int64_t microbatches; /* that the phases agree on; 1: minibatches are not sliced */
-    bool recompute;       /* stages keep what they take, and make the rest again before each backward */
+    int64_t microbatches;   /* that the phases agree on; 1: minibatches are not sliced */
+    bool recompute;         /* all stages keep what they take, and make the rest again before each backward */
+    const bool *recomputes; /* these do; NULL: none besides */
+    int nrecomputes;
+    Span recompute_span;
     CureChoice cure;
     double balance;   /* warn when the slowest stage exceeds the mean by more than this factor */
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */

@@ -2,7 +2,8 @@
  *
  *     stale, gpipe(microbatches = 8)          a preset of schedules/presets.def
  *     schedule("1f1b", weights = stash)       an order with a weight rule (default: stale), perhaps with microbatches
- *     any of them (recompute = yes)           buffers are the program's: it holds for all phases
+ *     any of them (recompute = yes)           or (yes, no, ...), stage by stage; buffers are the program's: it holds for
+ *                                             all phases
  *     hybrid(A, steps = n, then = B)          n minibatches by A, then B; B may be a hybrid again
  *     hybrid(A, when = plateau(tests = 3), then = B, lr = 0.01)    A until the test loss falls no more, B with this rate
  *
@@ -72,11 +73,25 @@ static bool read_microbatches(Lower *l, const Arg *arg, PhaseChoice *out)
     return true;
 }
 
-/* recompute = yes; NULL: not given. */
+/* recompute = yes, or (yes, no); NULL: not given. */
 static bool read_recompute(Lower *l, const Arg *arg, PhaseChoice *out)
 {
-    return !arg || value_want_bool(l, &l->file, lower_expr(l, &l->file, arg->value, NULL), arg->value->span,
-                                   "recompute", &out->recompute);
+    if (!arg)
+        return true;
+    const Expr *expr = arg->value;
+    out->recompute_span = expr->span;
+    if (expr->kind != EXPR_LIST)
+        return value_want_bool(l, &l->file, lower_expr(l, &l->file, expr, NULL), expr->span, "recompute",
+                               &out->recompute);
+    bool sound = true;
+    out->nrecomputes = expr->nargs;
+    out->recomputes = arena_alloc(l->arena, sizeof(bool) * (size_t)expr->nargs);
+    for (int i = 0; i < expr->nargs; i++) {
+        const Expr *value = expr->arg[i].value;
+        sound &= value_want_bool(l, &l->file, lower_expr(l, &l->file, value, NULL), value->span, "recompute",
+                                 &out->recomputes[i]);
+    }
+    return sound;
 }
 
 static bool preset(Lower *l, const Expr *expr, PhaseChoice *out)
@@ -295,13 +310,29 @@ static void settle_microbatches(Lower *l, int64_t batch, Span batch_span, Pipeli
     }
 }
 
+/* What any phase asks for holds in all of them. */
+static void settle_recomputation(Lower *l, Pipeline *out)
+{
+    for (int i = 0; i < out->nphases; i++) {
+        const PhaseChoice *phase = &out->phase[i];
+        out->recompute |= phase->recompute || phase->rule->recomputes;
+        if (out->recomputes && phase->recomputes) {
+            FAIL(l, NULL, P0509, phase->recompute_span, "the stages that recompute are those of all phases");
+            diag_note(l->diags, out->recompute_span, "they are told here already");
+        } else if (phase->recomputes) {
+            out->recomputes = phase->recomputes;
+            out->nrecomputes = phase->nrecomputes;
+            out->recompute_span = phase->recompute_span;
+        }
+    }
+}
+
 /* expr NULL: the default, which is the first preset. */
 void lower_schedule(Lower *l, const Expr *expr, int64_t batch, Span batch_span, Pipeline *out)
 {
     out->microbatches = 1;
     if (expr && add_phases(l, expr, 0, out)) {
-        for (int i = 0; i < out->nphases; i++)
-            out->recompute |= out->phase[i].recompute || out->phase[i].rule->recomputes;
+        settle_recomputation(l, out);
         settle_microbatches(l, batch, batch_span, out);
         return;
     }

@@ -87,6 +87,7 @@ done
 compare deep "$WORK/deep.pnet" 'hybrid(stale, steps = 4, then = hybrid(pipedream_vertical, steps = 3, then = gpipe(microbatches = 2)))' 12 11
 compare deep "$WORK/deep.pnet" 'hybrid(zb_h1(microbatches = 4), steps = 4, then = pipedream)' 12 11
 compare deep "$WORK/deep.pnet" 'pipedream(recompute = yes)' 12 11
+compare deep "$WORK/deep.pnet" 'pipedream(recompute = (no, yes, yes, no))' 12 11
 compare deep "$WORK/deep.pnet" 'gpipe(microbatches = 4, recompute = yes)' 12 11
 compare deep "$WORK/deep.pnet" 'hybrid(features_replay, steps = 5, then = pipedream)' 12 11
 compare deep "$WORK/deep.pnet" 'hybrid(pipedream_2bw, steps = 5, then = stale_1f1b(microbatches = 3))' 12 11

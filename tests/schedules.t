@@ -48,7 +48,8 @@ for seed in $SEEDS; do
         # shellcheck disable=SC2086 # words
         order=$(pick "$RANDOM" $orders) rule=$(pick "$RANDOM" $rules) slices=$(pick "$RANDOM" 1 2 3 4 6)
         net=$(pick "$RANDOM" "${nets[@]}") cut=$(pick "$RANDOM" 1 2 1,3 1,2,3,4)
-        again=$(pick "$RANDOM" no no yes)
+        again=$(pick "$RANDOM" no no yes list)
+        [ "$again" = list ] && case $cut in 1 | 2) again="(yes, no)" ;; 1,3) again="(no, yes, no)" ;; *) again="(yes, no, no, yes, no)" ;; esac
         schedule="schedule(\"$order\", weights = $rule, microbatches = $slices, recompute = $again)"
         what="$net ($cut) $order, $rule, $slices slices, recompute $again"
         rm -rf program one ./*.safetensors
