@@ -67,7 +67,7 @@ int command_place(Session *s)
                                                        : USUAL);
     const int chosen = front ? front_chosen(front, wishes, o->workers) : -1;
     if (front && chosen < 0)
-        place_refused(s->arena, s->diags, front, wishes->stages && !o->workers ? wishes->stages : asked);
+        place_refused(s->arena, s->diags, front, wishes->stages && !o->workers ? wishes->stages : 0);
     if (session_errors(s))
         return 1;
     (o->json ? report_front_json : report_front)(front, chosen, &out);

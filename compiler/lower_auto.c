@@ -67,6 +67,7 @@ void lower_auto(Lower *l, const Expr *call, const NodeId *to)
         .memory = pipeline->memory,
         .span = call->span,
         .count_span = call->span,
+        .workers_span = call->span,
         .max_stale_span = pipeline->max_stale_span,
         .memory_span = pipeline->memory_span,
     };
@@ -79,6 +80,8 @@ void lower_auto(Lower *l, const Expr *call, const NodeId *to)
     out->count_span = slot[slot[STAGES] ? STAGES : WORKERS]->value->span;
     if (slot[STAGES])
         read_count(l, slot[STAGES], "stages", &out->stages);
+    if (slot[WORKERS])
+        out->workers_span = slot[WORKERS]->value->span;
     if (slot[WORKERS])
         read_count(l, slot[WORKERS], "workers", &out->workers);
     if (out->workers && out->workers < out->stages) {
@@ -121,4 +124,10 @@ void lower_auto(Lower *l, const Expr *call, const NodeId *to)
         read_places(l, slot[FORBID], "forbid", to, &out->forbid, &out->nforbid);
     if (slot[PIN])
         read_places(l, slot[PIN], "pin", to, &out->pin, &out->npin);
+    const int least = out->npin + 1, most = out->stages ? out->stages : out->workers;
+    if (most && least > most) {
+        FAIL(l, NULL, P0720, out->count_span, "%d pinned register%s make%s %d stages, more than %d", out->npin,
+             out->npin == 1 ? "" : "s", out->npin == 1 ? "s" : "", least, most);
+        diag_hint(l->diags, "the nearest possible is %s = %d", out->stages ? "stages" : "workers", least);
+    }
 }

@@ -38,13 +38,6 @@ static const Key link_key[LINK_KEYS] = {
 };
 static const Key efficiency_key = {"efficiency", UNIT_OTHER, 1e-6, 10, "0.6", false, false};
 
-static const char *range_text(Arena *arena, const Key *key)
-{
-    static const char *const base[] = {"B", "B/s", "FLOP/s", "s", ""};
-    const char *unit = base[key->unit], *space = *unit ? " " : "";
-    return arena_printf(arena, "%g%s%s to %g%s%s", key->low, space, unit, key->high, space, unit);
-}
-
 /* The number of `expr` in base units; false after an error. */
 static bool read_number(Reader *r, const Key *key, const Expr *expr, double *out)
 {
@@ -60,7 +53,8 @@ static bool read_number(Reader *r, const Key *key, const Expr *expr, double *out
     }
     if (expr->kind == EXPR_QUANTITY && !unit_find(expr->text, &kind, &factor)) {
         FAIL(r, P0410, expr->span, "unknown unit %s", expr->text);
-        diag_hint(r->diags, "%s = %s", key->name, key->example);
+        const char *near = unit_nearest(expr->text, key->unit);
+        diag_hint(r->diags, near ? "did you mean %s?" : "%s = %s", near ? near : key->name, key->example);
         return false;
     }
     if ((expr->kind == EXPR_QUANTITY) != (key->unit != UNIT_OTHER) || kind != key->unit) {
@@ -73,11 +67,16 @@ static bool read_number(Reader *r, const Key *key, const Expr *expr, double *out
     }
     const double number = sign * factor * (expr->kind == EXPR_INTEGER ? (double)expr->integer : expr->real);
     if (!(number >= key->low && number <= key->high)) {
-        FAIL(r, P0704, expr->span, "%s is %g, not from %s", key->name, number, range_text(r->arena, key));
+        const char *low = quantity_text(r->arena, key->low, key->unit),
+                   *high = quantity_text(r->arena, key->high, key->unit);
+        FAIL(r, P0704, expr->span, "%s is %s, not from %s to %s", key->name, quantity_text(r->arena, number, key->unit),
+             low, high);
+        diag_hint(r->diags, "the nearest possible is %s = %s", key->name, number < key->low ? low : high);
         return false;
     }
     if (key->whole && floor(number) != number) {
         FAIL(r, P0704, expr->span, "%s must be a whole number, found %g", key->name, number);
+        diag_hint(r->diags, "the nearest possible is %s = %g", key->name, round(number));
         return false;
     }
     *out = number;
@@ -240,6 +239,16 @@ static const Hardware *read_machine(Arena *arena, Diags *diags, const Sources *s
     return r->failed ? NULL : made;
 }
 
+/* Two blocks of one name in one file would hide each other. */
+static bool described_twice(Diags *diags, const Sources *sources, Name name, Span span, Name other, Span other_span)
+{
+    if (!name || name != other || source_of(sources, span.at) != source_of(sources, other_span.at))
+        return false;
+    diag_error(diags, P0403, span, "the machine %s is described twice", name);
+    diag_note(diags, other_span, "it is described here already");
+    return true;
+}
+
 static const Hardware *read_file(Arena *arena, Diags *diags, Sources *sources, const char *path)
 {
     const int before = diag_errors(diags);
@@ -249,6 +258,10 @@ static const Hardware *read_file(Arena *arena, Diags *diags, Sources *sources, c
     const Item *machine = NULL;
     for (int i = 0; i < ast->nitems; i++) {
         if (ast->item[i].kind == ITEM_MACHINE) {
+            for (int k = 0; k < i; k++)
+                if (described_twice(diags, sources, ast->item[i].name, ast->item[i].keyword, ast->item[k].name,
+                                    ast->item[k].keyword))
+                    return NULL;
             machine = &ast->item[i];
             continue;
         }
@@ -257,6 +270,7 @@ static const Hardware *read_file(Arena *arena, Diags *diags, Sources *sources, c
     }
     if (!machine) {
         diag_error(diags, P0701, (Span){0, 0}, "%s has no machine block", path);
+        diag_hint(diags, "`pnetc calibrate -o %s` writes one of this machine; `pnetc explain P0702` shows one", path);
         return NULL;
     }
     return read_machine(arena, diags, sources, machine->name, machine->setting, machine->nsettings, machine->keyword);
@@ -265,7 +279,11 @@ static const Hardware *read_file(Arena *arena, Diags *diags, Sources *sources, c
 const Hardware *hardware_find(Arena *arena, Diags *diags, Sources *sources, const Settings *settings,
                               const char *wanted)
 {
-    const Machine *block = NULL;
+    const Machine *block = NULL, *list = settings->machine;
+    for (int i = 0; i < settings->nmachines; i++)
+        for (int k = 0; k < i; k++)
+            if (described_twice(diags, sources, list[i].name, list[i].span, list[k].name, list[k].span))
+                return NULL;
     for (int i = 0; i < settings->nmachines; i++)
         if (!wanted || (settings->machine[i].name && !strcmp(settings->machine[i].name, wanted)))
             block = &settings->machine[i];

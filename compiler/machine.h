@@ -76,6 +76,9 @@ const char *hardware_builtin_doc(int index);
 /* machine_units.c: what a unit measures; false: unknown. "GiB" -> UNIT_BYTES, 2^30. */
 typedef enum { UNIT_BYTES, UNIT_BYTES_A_SECOND, UNIT_FLOPS, UNIT_SECONDS, UNIT_OTHER } UnitKind;
 bool unit_find(const char *text, UnitKind *kind, double *factor);
+const char *unit_nearest(const char *text, UnitKind kind); /* of this kind; NULL: none is near */
+/* "100 kB/s", "1 MFLOP/s", "0 s", "256": in the largest unit that leaves no fraction of one. */
+const char *quantity_text(Arena *arena, double number, UnitKind kind);
 /* "512 MiB" as bytes, for texts of the pipeline block; false: malformed, negative, or over 2^56. */
 bool bytes_from_text(const char *text, int64_t *bytes);
 

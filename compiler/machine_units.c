@@ -63,6 +63,37 @@ bool unit_find(const char *text, UnitKind *kind, double *factor)
     return false;
 }
 
+const char *unit_nearest(const char *text, UnitKind kind)
+{
+    const char *names[COUNT(unit_table)];
+    int count = 0;
+    for (int i = 0; i < COUNT(unit_table); i++)
+        if (unit_table[i].kind == kind)
+            names[count++] = unit_table[i].text;
+    return nearest(text, names, count);
+}
+
+static bool is_decimal(const Unit *unit)
+{
+    return !strchr(unit->text, 'i'); /* neither GiB nor Gbit/s */
+}
+
+const char *quantity_text(Arena *arena, double number, UnitKind kind)
+{
+    const double size = number < 0 || number > 0 ? fabs(number) : 1;
+    const Unit *best = NULL, *least = NULL;
+    for (const Unit *unit = unit_table; unit < unit_table + COUNT(unit_table); unit++) {
+        if (kind == UNIT_OTHER || unit->kind != kind || !is_decimal(unit))
+            continue;
+        if (unit->factor <= size && (!best || unit->factor > best->factor))
+            best = unit;
+        if (!least || unit->factor < least->factor)
+            least = unit;
+    }
+    best = best ? best : least;
+    return best ? arena_printf(arena, "%g %s", number / best->factor, best->text) : arena_printf(arena, "%g", number);
+}
+
 bool bytes_from_text(const char *text, int64_t *bytes)
 {
     char *end;

@@ -205,26 +205,47 @@ bool enough_workers(Diags *diags, const Hardware *hardware, int workers, Span sp
     return false;
 }
 
+bool placing_nearer(const Placement *none, const Placement *than)
+{
+    if (none->least_stale >= 0 && than->least_stale >= 0)
+        return none->least_stale < than->least_stale;
+    return none->least_memory > 0 && than->least_memory > 0 && none->least_memory < than->least_memory;
+}
+
+static const char *in_stages(Arena *arena, const AutoRegisters *w, int nstages)
+{
+    return w->stages == nstages ? "" : arena_printf(arena, ", with %d stage%s", nstages, nstages == 1 ? "" : "s");
+}
+
 void placing_refused(Arena *arena, Diags *diags, const Placing *p, const Placement *none, int nstages)
 {
     const AutoRegisters *w = &p->wishes;
     if (nstages > p->n) {
         diag_error(diags, P0721, w->count_span, "%d stages are not possible: %s has room for %d at most", nstages,
                    p->written->name, p->n);
-        diag_hint(diags, "registers stand between ops, not inside fused ones; stages = %d", p->n);
+        diag_hint(diags, "%s; the nearest possible is stages = %d",
+                  w->limited || w->nforbid ? "allow and forbid leave no more positions"
+                                           : "registers stand between ops, not inside fused ones",
+                  p->n);
     } else if (none->least_stale >= 0) {
         diag_error(diags, P0721, w->max_stale_span, "no %d stages keep the stale weights to %.4g %%", nstages,
                    100 * w->max_stale);
-        diag_hint(diags, "the nearest possible is max_stale = %.4g", ceil(none->least_stale * 1e4) / 1e4);
+        diag_hint(diags, "the nearest possible is max_stale = %.4g%s", ceil(none->least_stale * 1e4) / 1e4,
+                  in_stages(arena, w, nstages));
     } else if (none->least_balance > 0) {
         diag_error(diags, P0721, w->balance_span, "no %d stages keep the slowest to %g x their mean", nstages,
                    w->balance);
         diag_hint(diags, "the nearest possible is balance = %.4g", ceil(none->least_balance * 1e3) / 1e3);
     } else if (none->least_memory > 0) {
-        diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span, "no %d stages of at most %s each were found",
-                   nstages, human_bytes(arena, w->memory > 0 ? w->memory : p->model->hardware->device[0].memory));
-        diag_hint(diags, "the nearest possible is memory = \"%lld B\" (%s)", (long long)none->least_memory,
-                  human_bytes(arena, none->least_memory));
+        const int64_t cap = w->memory > 0 ? w->memory : p->model->hardware->device[0].memory;
+        const char *text = human_bytes(arena, cap);
+        if (nstages == 1)
+            diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span, "one stage needs more than %s", text);
+        else
+            diag_error(diags, P0721, w->memory > 0 ? w->memory_span : w->span,
+                       "no %d stages of at most %s each were found", nstages, text);
+        diag_hint(diags, "the nearest possible is memory = \"%lld B\" (%s)%s", (long long)none->least_memory,
+                  human_bytes(arena, none->least_memory), in_stages(arena, w, nstages));
     } else {
         diag_error(diags, P0721, w->span, "no placement in %d stages meets allow, forbid and pin", nstages);
         diag_hint(diags, "%d positions are left", p->n - 1);
@@ -238,26 +259,32 @@ Graph *place_registers(Arena *arena, Diags *diags, const Graph *written, const S
     Placing *p = placing_new(arena, diags, written, settings, model, wishes);
     if (!p)
         return NULL;
-    if (!enough_workers(diags, model->hardware, wishes->workers, wishes->count_span))
+    if (!enough_workers(diags, model->hardware, wishes->workers, wishes->workers_span))
         return NULL;
     const int least = wishes->stages ? wishes->stages : wishes->npin + 1;
     int most = wishes->stages ? wishes->stages : wishes->workers < p->n ? wishes->workers : p->n;
     most = most > least ? most : least;
-    Placement best = {.ncuts = -1, .least_stale = -1}, last = best;
+    Placement best = {.ncuts = -1, .least_stale = -1}, none = best;
     double best_step = 0;
+    int nearest = most;
     for (int n = least; n <= most; n++) {
-        last = placing_solve(p, n, wishes->workers > n ? wishes->workers : n);
-        if (last.ncuts < 0)
+        const Placement made = placing_solve(p, n, wishes->workers > n ? wishes->workers : n);
+        if (made.ncuts < 0) {
+            if (n == least || placing_nearer(&made, &none)) {
+                none = made;
+                nearest = n;
+            }
             continue;
-        const Outcome o = least == most ? (Outcome){.legal = true} : placing_outcome(p, &last);
+        }
+        const Outcome o = least == most ? (Outcome){.legal = true} : placing_outcome(p, &made);
         const double judged = wishes->least_memory ? (double)o.most_bytes : o.step;
         if (o.legal && (best.ncuts < 0 || judged < best_step * (1 - 1e-6))) {
-            best = last;
+            best = made;
             best_step = judged;
         }
     }
     if (best.ncuts < 0) {
-        placing_refused(arena, diags, p, &last, most);
+        placing_refused(arena, diags, p, &none, nearest);
         return NULL;
     }
     Graph *placed = arena_alloc(arena, sizeof *placed);

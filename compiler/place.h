@@ -102,6 +102,8 @@ Graph placing_graph(const Placing *placing, const Placement *placed);
 Outcome placing_outcome(const Placing *placing, const Placement *placed);
 /* The machine has so many workers; else false after an error (P0721). */
 bool enough_workers(Diags *diags, const Hardware *hardware, int workers, Span span);
+/* Both are of no placement, for the same reason, and the nearest possible of the first is nearer. */
+bool placing_nearer(const Placement *none, const Placement *than);
 /* Reports why there is none, and the nearest possible: P0721. */
 void placing_refused(Arena *arena, Diags *diags, const Placing *placing, const Placement *none, int nstages);
 /* What stands before and behind a candidate cut, for people: "after pool1, before conv2". */

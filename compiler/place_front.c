@@ -35,8 +35,11 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
 {
     AutoRegisters wishes = settings->pipeline.automatic;
     if (!wishes.wanted)
-        wishes = (AutoRegisters){.max_stale = settings->pipeline.max_stale, .memory = settings->pipeline.memory};
-    if (!wishes.stages && !enough_workers(diags, model->hardware, most, wishes.count_span))
+        wishes = (AutoRegisters){.max_stale = settings->pipeline.max_stale,
+                                 .memory = settings->pipeline.memory,
+                                 .max_stale_span = settings->pipeline.max_stale_span,
+                                 .memory_span = settings->pipeline.memory_span};
+    if (!wishes.stages && !enough_workers(diags, model->hardware, most, wishes.workers_span))
         return NULL;
     if (!wishes.wanted || wishes.workers)
         wishes.workers = most;
@@ -78,9 +81,13 @@ int front_chosen(const Front *front, const AutoRegisters *wished, int workers)
     return chosen;
 }
 
-void place_refused(Arena *arena, Diags *diags, const Front *front, int nstages)
+void place_refused(Arena *arena, Diags *diags, const Front *front, int asked)
 {
+    int nstages = asked;
     const Placement none = {.ncuts = -1, .least_stale = -1};
+    for (int n = 1; !asked && n <= front->nstraight; n++)
+        if (n == 1 || placing_nearer(&front->row[n - 1].placed, &front->row[nstages - 1].placed))
+            nstages = n;
     placing_refused(arena, diags, front->placing, nstages <= front->nstraight ? &front->row[nstages - 1].placed : &none,
                     nstages);
 }

@@ -27,8 +27,8 @@ const Front *place_front(Arena *arena, Diags *diags, const Graph *written, const
 int front_chosen(const Front *front, const AutoRegisters *wished, int workers);
 /* No other row is at least as fast with at most its stale weights and memory, and better in one of them. */
 bool front_holds(const Front *front, int row);
-/* Says why so many stages cannot be had: P0721. */
-void place_refused(Arena *arena, Diags *diags, const Front *front, int nstages);
+/* Says why so many stages (0: any number) cannot be had: P0721. */
+void place_refused(Arena *arena, Diags *diags, const Front *front, int asked);
 /* As the setting `replicas` is written: "(1, 2)", "4". */
 const char *replicas_text(Arena *arena, const int *replicas, int nstages);
 /* The table, and why each register of the chosen row (-1: none) stands where it does. */

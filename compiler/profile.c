@@ -111,8 +111,12 @@ static bool not_a_profile(Reader *r, Span span, const char *text)
 /* The line "key value"; *value is the rest of the line as written. */
 static bool header(Reader *r, const char *key, const char **value, Span *span)
 {
-    if (!next_line(r) || r->words < 2 || strcmp(r->word[0], key))
-        return not_a_profile(r, r->span, arena_printf(r->arena, "expected '%s ...' here", key));
+    const bool there = next_line(r);
+    if (!there || r->words < 2 || strcmp(r->word[0], key))
+        return not_a_profile(
+            r, r->span,
+            arena_printf(r->arena, there ? "expected '%s ...' here" : "the profile ends here, before its line '%s ...'",
+                         key));
     *span = (Span){r->word_span[1].at, r->span.end};
     *value = arena_text(r->arena, r->file->text + (span->at - r->file->base), span->end - span->at);
     return true;
@@ -159,6 +163,9 @@ static bool read_time(Reader *r, int word, bool may_be_zero, double *seconds)
                    us < 0   ? ": a time is not negative"
                    : us > 0 ? ": over an hour"
                             : ": a forward takes some time");
+        diag_hint(r->diags, us <= 0 && may_be_zero ? "the nearest possible is 0"
+                            : us <= 0              ? "the nearest possible is what a clock tells, such as 0.001"
+                                                   : "the nearest possible is 3.6e9");
         return false;
     }
     *seconds = us * 1e-6;
@@ -179,15 +186,33 @@ static bool known_node(const Graph *written, const char *name)
     return false;
 }
 
+static const char *nearest_node(const Reader *r, const Graph *written, const char *name)
+{
+    const char **names = arena_alloc(r->arena, sizeof *names * (size_t)written->nnodes);
+    int count = 0;
+    for (NodeId i = 0; i < written->nnodes; i++)
+        if (written->node[i].op)
+            names[count++] = written->node[i].name;
+    return nearest(name, names, count);
+}
+
 static bool read_lines(Reader *r, const Graph *written, Profile *profile)
 {
     VEC(ProfileLine) lines = {0};
     while (next_line(r)) {
         ProfileLine line = {.span = r->span};
+        if (r->at == r->end && r->end[-1] != '\n') { /* pnetc ends every line */
+            diag_error(r->diags, P0710, r->span, "the profile is cut off in this line");
+            diag_hint(r->diags, "measure again; or end the line, if it is whole");
+            return false;
+        }
         if (r->words != 4)
             return not_a_profile(r, r->span, "expected a node, and its forward, backward and update in us");
         if (!known_node(written, r->word[0])) {
             diag_error(r->diags, P0711, r->word_span[0], "%s has no node %s", written->name, r->word[0]);
+            const char *near = nearest_node(r, written, r->word[0]);
+            if (near)
+                diag_hint(r->diags, "did you mean %s?", near);
             return false;
         }
         line.node = name_of(r->arena, r->word[0]);
@@ -227,6 +252,7 @@ const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const 
     }
     if (strcmp(r->word[2], "1")) {
         diag_error(diags, P0711, r->word_span[2], "a profile of version %s; this pnetc reads version 1", r->word[2]);
+        diag_hint(diags, "measure again, with this pnetc");
         return NULL;
     }
     if (!header_is(r, "network", written->name, "network") ||

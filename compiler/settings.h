@@ -73,7 +73,7 @@ typedef struct {
     bool limited;              /* registers stand only at `allow` */
     Cut *allow, *forbid, *pin; /* ascending */
     int nallow, nforbid, npin;
-    Span span, count_span, max_stale_span, memory_span, balance_span;
+    Span span, count_span, workers_span, max_stale_span, memory_span, balance_span;
 } AutoRegisters;
 
 typedef struct {

@@ -226,4 +226,71 @@ like "$out" 'profiled 1 of 7 nodes, machine flops' "says how many nodes were mea
 like "$out" '  0   1\.[0-9]+ ms' "and uses the times"
 "$PNETC" check even.pnet "${options[@]}" --profile even.prof -D width=32 >out 2>err
 is "$?: $(grep -c 'even.prof:3:.*the profile is of the graph' err)" "1: 1" "a profile of another network"
+
+# ---- nonsense: each is refused with the line, and the nearest that is possible ----
+refused() { # NAME PATTERN ARGUMENTS...: all that is said, on one line
+    local name=$1 pattern=$2
+    shift 2
+    "$PNETC" check even.pnet --target=ref "$@" >out 2>err
+    is "$?" 1 "$name: refused"
+    like "$(tr '\n' ' ' <err)" "$pattern" "$name: says what and where"
+}
+machine() { # NAME PATTERN DEVICE-LINE...: in the place of the bandwidth's, which is line 4
+    local name=$1 pattern=$2
+    shift 2
+    { printf 'machine m {\n    device d {\n        compute = 1 GFLOP/s\n'; printf '        %s\n' "$@"; printf '    }\n}\n'; } >m.pnet
+    refused "$name" "$pattern" --machine ./m.pnet
+}
+machine "an unknown unit" 'm.pnet:4:21: error: unknown unit Gb/s \[P0410\].*did you mean GB/s\?' 'bandwidth = 40 Gb/s'
+machine "no unit" 'm.pnet:4:21: error: bandwidth needs a unit .*hint: bandwidth = 40 GB/s' 'bandwidth = 40'
+machine "another unit" 'm.pnet:4:21: error: bandwidth is not measured in us' 'bandwidth = 40 us'
+machine "negative" 'm.pnet:4:21: error: bandwidth is -40 GB/s, not from 100 kB/s to .*nearest possible is bandwidth = 100 kB/s' 'bandwidth = -40 GB/s'
+machine "zero" 'm.pnet:4:21: error: bandwidth is 0 B/s, .*nearest possible is bandwidth = 100 kB/s' 'bandwidth = 0 GB/s'
+machine "too large" 'm.pnet:4:21: error: .*nearest possible is bandwidth = 10000 TB/s' 'bandwidth = 1e30 GB/s'
+machine "twice" 'm.pnet:5:9: error: bandwidth is set twice .*m.pnet:4:9: note' 'bandwidth = 40 GB/s' 'bandwidth = 50 GB/s'
+machine "part of a device" 'm.pnet:5:17: error: count must be a whole number, found 2.5 .*nearest possible is count = 3' 'bandwidth = 40 GB/s' 'count = 2.5'
+machine "unknown key" 'm.pnet:5:9: error: a device has no bandwith .*did you mean bandwidth\?' 'bandwidth = 40 GB/s' 'bandwith = 4 GB/s'
+machine "lacking" 'm.pnet:2:5: error: the device d states no bandwidth' 'count = 2'
+printf 'machine m {\n    link l { bandwidth = 3 GB/s }\n}\n' >m.pnet
+refused "no device" 'm.pnet:1:1: error: the machine m has no device' --machine ./m.pnet
+printf 'machine m {\n    device d {\n        compute = 1 GFLOP/s' >m.pnet
+refused "a machine cut off" 'm.pnet:1:11: error: this .{. is never closed .*m.pnet:2:14' --machine ./m.pnet
+cat flops.pnet flops.pnet >m.pnet
+refused "a machine twice" 'm.pnet:8:1: error: the machine flops is described twice .*m.pnet:1:1: note' --machine ./m.pnet
+: >m.pnet
+refused "an empty machine file" 'm.pnet has no machine block .*calibrate -o ./m.pnet' --machine ./m.pnet
+refused "no such machine" 'there is no machine h10 .*did you mean h100\?' --machine h10
+
+profile() { # NAME PATTERN LINES: the profile even.prof with its last line replaced
+    sed '$d' even.prof >p.prof
+    printf '%b' "$3" >>p.prof
+    refused "$1" "$2" --machine flops.pnet --profile p.prof
+}
+profile "a negative time" 'p.prof:8:3: error: a takes -1 us.*nearest possible' 'a -1 2 3\n'
+profile "no time at all" 'p.prof:8:3: error: a takes 0 us.*nearest possible' 'a 0 2 3\n'
+profile "no number" 'p.prof:8:5: error: expected a number of microseconds' 'a 1 nan 3\n'
+profile "another network's node" 'p.prof:8:1: error: even has no node ab' 'ab 1 2 3\n'
+profile "a time twice" 'p.prof:9:1: error: a is timed twice .*p.prof:8:1: note' 'a 1 2 3\na 1 2 3\n'
+profile "cut off within a line" 'p.prof:8:1: error: the profile is cut off in this line' 'a 1 2 3'
+profile "cut off before its times" 'p.prof:8:1: error: the profile has no times' ''
+for line in 2 3 4 5 6 7; do
+    head -$((line - 1)) even.prof >p.prof
+    refused "cut off before line $line" "p.prof:$line:1: error: the profile ends here, before its line '$(sed -n "$line"'s/ .*//p' even.prof) ...'" \
+        --machine flops.pnet --profile p.prof
+    sed "${line}s/ .*/ other/" even.prof >p.prof
+    refused "another line $line" "p.prof:$line:[0-9]+: error: the profile is of .*hint: measure" --machine flops.pnet --profile p.prof
+done
+sed '1s/1$/2/' even.prof >p.prof
+refused "a later profile" 'p.prof:1:14: error: a profile of version 2; this pnetc reads version 1 .*hint: measure again' --profile p.prof
+
+wished() { refused "auto($1)" "pipeline.registers:1:.*$2" "${options[@]}" --set "pipeline.registers=auto($1)"; }
+wished 'stages = 9' '9 stages are not possible: even has room for 7 at most .*nearest possible is stages = 7'
+wished 'stages = 4, allow = after(b)' 'room for 2 at most .*allow and forbid leave no more.*stages = 2'
+wished 'stages = 2, workers = 9' '9 workers, but the machine flops has 4 .*workers = 4'
+wished 'workers = 3, memory = "1 kB"' 'no 3 stages of at most 1.00 kB each were found .*nearest possible is memory = "[0-9]+ B" .*with 3 stages'
+wished 'stages = 2, max_stale = 0' 'no 2 stages keep the stale weights to 0 % .*nearest possible is max_stale = 0.19'
+wished 'workers = 1, pin = after(b)' '1 pinned register makes 2 stages, more than 1 .*nearest possible is workers = 2'
+"$PNETC" place even.pnet "${options[@]}" --set 'pipeline.memory="1 kB"' >out 2>err
+is "$?: $(grep -c 'pipeline.memory:1:1: error: no [0-9] stages of at most 1.00 kB each were found \[P0721\]' err) $(grep -c 'nearest possible is memory' err)" "1: 1 1" \
+    "place under a memory cap that nothing keeps"
 done_testing
