@@ -31,7 +31,7 @@ PICTURES  ?= graphviz gnuplot-nox chromium
 
 # ---- sources: one wildcard a room ----
 compiler_c := $(filter-out compiler/main.c,$(wildcard compiler/*.c compiler/ops/*.c compiler/schedules/*.c compiler/targets/*.c))
-core_c     := $(wildcard runtime/core/*.c runtime/data/*.c runtime/transport/*.c)
+core_c     := $(wildcard runtime/core/*.c runtime/data/*.c runtime/transport/*.c runtime/world/*.c)
 ref_c      := $(wildcard runtime/ref/*.c)
 cpu_c      := $(wildcard runtime/cpu/*.c)
 cuda_c     := $(wildcard runtime/cuda/*.c)

@@ -81,9 +81,10 @@ static void channel(Emit *e, Text *out, int index, const char *field, const char
 {
     const Edge *edge = &e->pipe->edge[index];
     const char *value = e->graph->node[edge->value].value_name;
-    text_printf(out, "    .%s = {.name = %s, .from = %d, .to = %d,\n        .area = ", field,
+    const bool held = e->device && !strcmp(field, "forward") && edge->kept_consumer;
+    text_printf(out, "    .%s = {.name = %s, .from = %d, .to = %d,%s\n        .area = ", field,
                 quoted(e->arena, arena_printf(e->arena, message, value)), edge->from + (back ? 1 : 0),
-                edge->from + (back ? 0 : 1));
+                edge->from + (back ? 0 : 1), held ? " .held = true," : "");
     if (e->device)
         text_printf(out, "PN_SLOTS(%s_%s, %d)", e->register_name[index], array, slots);
     else

@@ -91,6 +91,7 @@ typedef struct {
 typedef struct {
     const char *name;     /* "pool1", "gradient of pool1", "pool1 (test)": for messages */
     int from, to;         /* stages */
+    bool held;            /* the backward of stage `to` still reads a slot: it frees it, not the forward */
     pn_area area;         /* the static slots */
     int64_t *number;      /* per slot and replica of `from`: the minibatch it holds; -1: empty */
     int64_t sample_bytes; /* of one sample of a slot: where slices begin; 0: neither stage has replicas */

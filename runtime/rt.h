@@ -13,16 +13,19 @@
 
 typedef struct pn_run pn_run;
 typedef struct pn_transport pn_transport;
+typedef struct pn_world pn_world;
 
 /* ---- one stage at run time (core/stage.c) ---- */
 struct pn_stage {
     const pn_stage_def *def;
     pn_run *run;
-    int index;                 /* in the pipeline */
-    int worker;                /* in run->stage */
-    int replica, replicas;     /* 0 of 1: the only one */
-    int64_t first_sample;      /* its slice of each microbatch ... */
-    int64_t samples;           /* ... and how many that are */
+    int index;             /* in the pipeline */
+    int worker;            /* in run->stage */
+    bool here;             /* this process runs it; of another rank's only the description is known */
+    float *sent;           /* of another rank's, on rank 0: its values, as weights_values gives them; NULL: none yet */
+    int replica, replicas; /* 0 of 1: the only one */
+    int64_t first_sample;  /* its slice of each microbatch ... */
+    int64_t samples;       /* ... and how many that are */
     struct pn_replicas *group; /* what the replicas of this stage share; NULL: there is one (core/replicas.h) */
     int64_t updates;           /* done so far: the number of the current weight version */
     const pn_phase *phase;     /* the current one */
@@ -83,6 +86,7 @@ struct pn_run {
     pn_stage *stage;              /* one a worker: as program->stage */
     struct pn_replicas *replicas; /* of all stages that have several; NULL: none (core/replicas.h) */
     const pn_transport *transport;
+    pn_world *world; /* NULL: one process runs all stages (world/world.h) */
     uint64_t seed;
     int64_t first; /* minibatch of this run: 0, or where a checkpoint ended */
     int64_t steps; /* minibatches to train, those before the first included */
@@ -238,7 +242,24 @@ bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
 /* A slot changes hands: just after room and take have found it, just before give and done let it go. */
 typedef enum { PN_AT_ROOM, PN_AT_GIVE, PN_AT_TAKE, PN_AT_DONE } pn_handover;
 void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what);
-const char *pn_target_isa(void); /* instructions that its kernels use, one word; "unknown" */
+/* Several processes, the ranks, a device each (world/world.h). A target without them: pn_target_ranks is false, and the
+ * rest is never called. make_id: on rank 0, what connects all ranks, 128 bytes; connect: false: the run has been stopped. */
+extern const bool pn_target_ranks;
+void pn_target_describe(const pn_run *run, const char **device, const char **identity); /* world_meet */
+void pn_target_make_id(pn_run *run, char *id);
+bool pn_target_connect(pn_run *run, const char *id, int rank, int size);
+/* What crosses between ranks in a round, in one exchange: minibatch n of a channel, to or from another rank. With the
+ * next forward or backward of the stage, behind it, or at once. */
+typedef struct {
+    pn_channel *channel;
+    int64_t n;
+    int peer;
+    bool sends;
+} pn_transfer;
+void pn_target_exchange(pn_stage *stage, const pn_transfer *transfer, int count, bool with_next);
+void pn_target_pace(pn_stage *stage, int64_t round); /* waits while the device is too many rounds behind */
+void pn_target_abort(pn_run *run);                   /* any thread: ends what waits for other ranks */
+const char *pn_target_isa(void);                     /* instructions that its kernels use, one word; "unknown" */
 /* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the
  * thread that will run it; true: it has seen enough. Then, for all stages on one thread: takes what was chosen. */
 bool pn_target_measure(pn_stage *stage);
@@ -270,6 +291,7 @@ struct pn_transport {
     void *(*take)(pn_stage *, pn_channel *, int64_t n);
     void (*done)(pn_stage *, pn_channel *, int64_t n);
 };
+extern const pn_transport pn_transport_ranks; /* what several processes use; nobody asks for it by name */
 extern const pn_transport *const pn_transport_table[];
 extern const int pn_transport_count;
 

@@ -7,7 +7,7 @@ float (*pool1_0to1_value)[117600]; /* f32[100,6,14,14] */
 float (*pool1_0to1_gradient)[117600];
 float (*pool1_0to1_test)[117600];
 pn_register pool1_0to1 = {
-    .forward = {.name = "pool1", .from = 0, .to = 1,
+    .forward = {.name = "pool1", .from = 0, .to = 1, .held = true,
         .area = PN_SLOTS(pool1_0to1_value, 3), .number = (int64_t[]){-1, -1, -1}},
     .gradient = {.name = "gradient of pool1", .from = 1, .to = 0,
         .area = PN_SLOTS(pool1_0to1_gradient, 2), .number = (int64_t[]){-1, -1}},

@@ -8,6 +8,7 @@
 #include "core/driver.h"
 #include "core/plateau.h"
 #include "core/weights.h"
+#include "world/world.h"
 
 /* ---- writing ---- */
 /* The state after one update, complete when all stages have copied their parts. */
@@ -69,6 +70,10 @@ void checkpoint_stage(pn_stage *stage)
 {
     pn_run *run = stage->run;
     struct pn_checkpoint *checkpoint = run->checkpoint;
+    if (world_rank(run) > 0) {
+        world_checkpoint(stage);
+        return;
+    }
     Snapshot *snapshot = &checkpoint->snapshot[stage->updates / checkpoint->every % checkpoint->count];
     pthread_mutex_lock(&checkpoint->lock);
     if (snapshot->parts == 0)
@@ -78,7 +83,8 @@ void checkpoint_stage(pn_stage *stage)
     if (step != stage->updates)
         pn_fail(stage, "internal error: checkpoint %lld is not complete at update %lld", (long long)step,
                 (long long)stage->updates);
-    pn_target_finish(stage);
+    if (stage->here)
+        pn_target_finish(stage);
     plain_from_stage(&snapshot->plain, stage);
     if (stage->index == run->program->nstages - 1)
         plateau_text(run, snapshot->plateau);

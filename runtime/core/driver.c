@@ -211,6 +211,38 @@ static void end_backward(pn_stage *stage)
     stage->in_flight--;
 }
 
+void driver_pass(pn_stage *stage, Step step)
+{
+    switch (step.action) {
+    case ACTION_FORWARD:
+        pass(stage, step);
+        stage->forwards++;
+        break;
+    case ACTION_BACKWARD:
+        pass(stage, step);
+        stage->backwards++;
+        break;
+    case ACTION_SHARE:
+        stage->cursor->shared++;
+        break;
+    case ACTION_SUM:
+        stage->cursor->summed++;
+        break;
+    case ACTION_UPDATE:
+        pass(stage, step);
+        stage->updates++;
+        break;
+    case ACTION_TEST:
+        stage->cursor->test_batch++;
+        break;
+    case ACTION_CHECKPOINT:
+        stage->cursor->saved_after = step.n;
+        break;
+    case ACTION_END:
+        break;
+    }
+}
+
 static void do_step(pn_stage *stage, Step step)
 {
     const pn_stage_def *def = stage->def;

@@ -41,6 +41,10 @@ void driver_begin(pn_stage *stage);
  * same step. */
 Step driver_next(pn_stage *stage);
 
+/* Leaves the next step behind as if it had been done: nothing but numbers and places changes. For who follows a stage's
+ * order without running it. */
+void driver_pass(pn_stage *stage, Step step);
+
 /* Does the next step, on the calling thread. False: the stage has ended, or failed (then the run is stopped). */
 bool driver_step(pn_stage *stage);
 

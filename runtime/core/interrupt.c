@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "world/world.h"
+
 bool interrupt_may_begin(pn_run *run, int64_t n)
 {
     if (n >= run->steps)
@@ -38,7 +40,9 @@ static void on_interrupt(int signal_number)
 {
     (void)signal_number;
     pn_run *run = atomic_load(&interrupted);
-    if (run)
+    if (run && run->world)
+        world_interrupt(run);
+    else if (run)
         interrupt_close(run);
     static const char text[] = "\ninterrupt: ending after the minibatches in flight (again: at once, nothing saved)\n";
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);

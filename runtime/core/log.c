@@ -10,6 +10,7 @@
 #include "core/driver.h"
 #include "core/plateau.h"
 #include "core/update.h"
+#include "world/world.h"
 
 double log_clock(void)
 {
@@ -99,6 +100,17 @@ static void measure_rate(pn_log *log, int64_t count)
     log->tested_since = false;
 }
 
+/* The loss may be at another rank than the log. */
+static void tell_interval(pn_log *log, const pn_stage *stage, const Interval *interval)
+{
+    if (world_rank(log->run) > 0) {
+        world_interval(log->run, interval, (int)(stage->phase - log->run->program->phase));
+        return;
+    }
+    progress_interval(log, interval);
+    metrics_interval(log, interval);
+}
+
 static void begin_interval(pn_log *log)
 {
     log->loss_sum = 0;
@@ -121,8 +133,7 @@ static void add_microbatch(pn_log *log, const pn_stage *stage, int64_t n, const 
         return;
     Interval interval = summary(log, stage, minibatch);
     if ((minibatch + 1) % log->every == 0 || minibatch + 1 == stage->run->steps) {
-        progress_interval(log, &interval);
-        metrics_interval(log, &interval);
+        tell_interval(log, stage, &interval);
         begin_interval(log);
     } else {
         progress_draw(log, &interval);
@@ -178,6 +189,10 @@ static void end_test(pn_log *log, const pn_stage *stage, const Part *sum)
         .accuracy = sum->correct < 0 ? -1 : (double)sum->correct / (double)sum->count,
         .count = sum->count,
     };
+    if (world_rank(log->run) > 0) {
+        world_test(log->run, &log->result, log->images_per_second);
+        return;
+    }
     progress_test(log, &log->result);
     metrics_test(log, &log->result);
 }

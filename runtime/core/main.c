@@ -20,6 +20,7 @@
 #include "core/stage.h"
 #include "core/trace.h"
 #include "core/weights.h"
+#include "world/world.h"
 
 static int64_t count_steps(const pn_run *run, const pn_options *options)
 {
@@ -50,6 +51,8 @@ static bool init_stages(pn_run *run)
     for (int i = 0; i < run->program->nstages; i++) {
         stage_open(run, i);
         pn_stage *stage = &run->stage[i];
+        if (!stage->here)
+            continue;
         if (stage->def->place && !guarded(stage, stage->def->place))
             return false;
         if (!guarded(stage, stage->def->init))
@@ -57,6 +60,8 @@ static bool init_stages(pn_run *run)
     }
     for (int i = 0; i < run->program->nstages; i++) {
         pn_stage *stage = &run->stage[i];
+        if (!stage->here)
+            continue;
         if (stage->scratch_bytes > 0)
             stage->scratch = pn_alloc(stage->scratch_bytes);
         if (!guarded(stage, pn_target_prepare))
@@ -140,10 +145,13 @@ static bool train(pn_run *run)
 {
     run->transport->open(run);
     pn_loader_start(run);
-    run->transport->train(run);
+    if (!atomic_load(&run->stop))
+        run->transport->train(run);
     for (int i = 0; i < run->program->nstages && !atomic_load(&run->stop); i++)
-        if (!guarded(&run->stage[i], pn_target_finish))
+        if (run->stage[i].here && !guarded(&run->stage[i], pn_target_finish))
             break;
+    if (run->world && !atomic_load(&run->stop))
+        world_end(run);
     pn_loader_stop(run);
     interrupt_remove();
     run->transport->close(run);
@@ -155,8 +163,11 @@ static int failed(pn_run *run)
     if (run->log)
         progress_clear(run->log);
     fflush(stdout);
-    fprintf(stderr, "error: %s\n", run->error);
-    return 1;
+    if (run->world)
+        fprintf(stderr, "error: rank %d ends: %s\n", world_rank(run), run->error);
+    else
+        fprintf(stderr, "error: %s\n", run->error);
+    return world_failed(run, 1);
 }
 
 static bool write_trace(const pn_run *run, const pn_options *options)
@@ -213,7 +224,8 @@ static int finish(pn_run *run, const pn_options *options)
         printf("interrupted after %lld of %lld steps\n", (long long)run->stage[0].updates, (long long)run->steps);
     bool good = write_files(run, options);
     progress_data_wait(run->log);
-    progress_last_line(run->log);
+    if (world_rank(run) == 0)
+        progress_last_line(run->log);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
         good = false;
@@ -226,8 +238,10 @@ static int finish(pn_run *run, const pn_options *options)
 /* What there is of the run is written, and what it had when it was good. */
 static int diverged(pn_run *run, const pn_options *options)
 {
+    world_failed(run, 3);
     failed(run);
-    diverge_end(run);
+    if (!run->world)
+        diverge_end(run);
     if (options->report) {
         const char *error = report_write(run, run->log, options->report);
         if (error)
@@ -269,8 +283,10 @@ static void set_weights(pn_run *run, const pn_options *options)
         weights_initial(run);
     if (options->checkpoint)
         checkpoint_open(run, options->checkpoint, options->checkpoint_every);
+    else if (run->world)
+        run->checkpoint_every = options->checkpoint_every;
     if (!options->allow_divergence)
-        diverge_open(run, options->save ? options->save : options->checkpoint);
+        diverge_open(run, run->world ? NULL : options->save ? options->save : options->checkpoint);
 }
 
 int pn_main(const pn_program *program, int argc, char **argv)
@@ -287,12 +303,15 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->test_every = options.test_every;
     run->timeout = options.timeout;
     run->threads = count_threads(program, options.threads);
+    world_open(run, &options);
     probe(options.save);
     probe(options.checkpoint);
     probe(options.report);
     probe(options.trace);
 
     pn_target_open(run);
+    if (run->world)
+        world_meet(run, options.quiet);
     if (!options.layouts)
         set_course(run, &options);
     pn_recipe recipe;

@@ -5,6 +5,7 @@
 #include "core/driver.h"
 #include "core/replicas.h"
 #include "core/update.h"
+#include "world/world.h"
 
 void stage_open(pn_run *run, int worker)
 {
@@ -12,6 +13,7 @@ void stage_open(pn_run *run, int worker)
     stage->def = run->program->stage[worker];
     stage->run = run;
     stage->worker = worker;
+    stage->here = !run->world || world_rank_of(run->world, worker) == world_rank(run);
     stage->index = worker == 0 ? 0 : stage[-1].index + (stage->def->replica == 0);
     replicas_join(stage);
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);

@@ -87,8 +87,50 @@ static float *stored(const pn_stage *stage, const struct Place *place)
     return (place->param->running ? def->running : stage_version(stage, stage->updates)) + place->param->offset;
 }
 
+static int64_t values_of(const pn_stage_def *def, int param)
+{
+    return plain_floats(&def->param[param]) * copies(def, &def->param[param], true);
+}
+
+int64_t weights_floats(const pn_stage *stage)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < stage->def->nparams; i++)
+        sum += values_of(stage->def, i);
+    return sum;
+}
+
+void weights_values(const pn_stage *stage, float *to)
+{
+    const pn_stage_def *def = stage->def;
+    for (int i = 0; i < def->nparams; i++)
+        for (int k = 0; k < copies(def, &def->param[i], true); k++, to += plain_floats(&def->param[i])) {
+            const struct Place place = {stage->worker, &def->param[i], k - 1};
+            pn_param_to_plain(&def->param[i], stored(stage, &place), to);
+        }
+}
+
+/* As another rank has sent it. */
+static void plain_from_sent(Plain *plain, const pn_stage *stage)
+{
+    for (int t = 0; t < plain->count; t++) {
+        const struct Place *place = &plain->place[t];
+        if (place->worker != stage->worker)
+            continue;
+        const float *from = stage->sent;
+        for (int i = 0; &stage->def->param[i] != place->param; i++)
+            from += values_of(stage->def, i);
+        const int64_t floats = plain_floats(place->param);
+        memcpy(plain->tensor[t].values, from + (place->state + 1) * floats, (size_t)floats * sizeof *from);
+    }
+}
+
 void plain_from_stage(Plain *plain, const pn_stage *stage)
 {
+    if (!stage->here) {
+        plain_from_sent(plain, stage);
+        return;
+    }
     for (int t = 0; t < plain->count; t++)
         if (plain->place[t].worker == stage->worker)
             pn_param_to_plain(plain->place[t].param, stored(stage, &plain->place[t]), plain->tensor[t].values);
@@ -105,7 +147,8 @@ void plain_to_stage(const Plain *plain, pn_stage *stage)
 static void to_stages(const Plain *plain, pn_run *run)
 {
     for (int s = 0; s < run->program->nstages; s++)
-        plain_to_stage(plain, &run->stage[s]);
+        if (run->stage[s].here)
+            plain_to_stage(plain, &run->stage[s]);
 }
 
 void weights_initial(pn_run *run)

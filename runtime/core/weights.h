@@ -20,9 +20,12 @@ typedef struct {
 Plain plain_open(const pn_run *run, bool state); /* ends the program when memory is short */
 void plain_close(Plain *plain);
 /* Between the block and one stage, whose current version is meant: 0 before the first step, the last one after the run.
- */
+ * From a stage of another rank: what it has sent. */
 void plain_from_stage(Plain *plain, const pn_stage *stage);
 void plain_to_stage(const Plain *plain, pn_stage *stage);
+/* All values of one stage, for another process: each parameter, in plain order, followed by its states. */
+int64_t weights_floats(const pn_stage *stage);
+void weights_values(const pn_stage *stage, float *to);
 
 /* After the inits of all stages, which choose the layouts. */
 void weights_initial(pn_run *run);

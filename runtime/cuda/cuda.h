@@ -49,9 +49,12 @@ typedef struct {
     int64_t arena_bytes, placed;
     void *samples[2]; /* the data set: training, test */
     void *labels[2];
+    struct cuda_ranks *ranks;      /* exchange.c; NULL: one process runs all stages */
+    char about[96], identity[160]; /* for the table of ranks */
 } cuda_device;
 
 typedef struct cuda_stage cuda_stage;
+typedef struct cuda_exchange cuda_exchange;
 /* The loss of a step; count 0: it had none. */
 typedef struct {
     int64_t n, count;
@@ -79,12 +82,17 @@ struct cuda_stage {
     struct cuda_updates *updates;                                       /* update.c */
     struct cuda_reports *reports;                                       /* report.c */
     struct cuda_graphs *graphs;                                         /* graph.c */
+    /* with several ranks (exchange.c): */
+    cuda_exchange *carries;       /* what goes with the next step; NULL: nothing */
+    cudaEvent_t reached, pace[4]; /* of the stream; of the last rounds */
 };
 
 cuda_stage *cuda_stage_of(pn_stage *stage);
 /* Of the step that the calling thread does: for verbs that are not told. */
 pn_stage *cuda_stage_at_work(void);
 void cuda_order_open(pn_stage *stage); /* order.c */
+/* An exchange and the slot that it sends or fills: before it the stream waits for the slot, behind it others may. */
+void cuda_order_exchange(pn_stage *stage, const pn_transfer *part, bool before);
 
 /* Memory of the device until the end of the process; stops the run with need and free bytes. */
 void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what);
@@ -118,6 +126,7 @@ void cuda_graphs_open(cuda_stage *cuda);
 void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n);
 /* While a step runs for the first time: what it does that a graph cannot. */
 void cuda_graphs_handover(cuda_stage *cuda, pn_channel *channel, pn_handover what);
+bool cuda_graphs_wanted(const cuda_stage *cuda);
 
 /* ---- the number of the minibatch, and its samples (input.c) ---- */
 void cuda_numbers_open(cuda_stage *cuda);
@@ -138,6 +147,19 @@ void cuda_updates_open(cuda_stage *cuda);
 /* Before a step: the rates of the next updates are on the device. */
 void cuda_updates_cover(cuda_stage *cuda);
 int64_t cuda_blocks(int64_t items); /* of CUDA_THREADS */
+
+/* ---- several processes, a GPU each (exchange.c) ---- */
+typedef struct cuda_ranks cuda_ranks;
+void cuda_ranks_open(pn_run *run);              /* loads NCCL; ends the program without it */
+int64_t cuda_received_bytes(const pn_run *run); /* of the arena: slots for what other ranks give */
+void cuda_ranks_place(pn_stage *stage);         /* these slots */
+void cuda_exchange_enqueue(pn_stage *stage, const cuda_exchange *exchange);
+void cuda_exchange_before(pn_stage *stage, const cuda_exchange *exchange);
+void cuda_exchange_behind(pn_stage *stage, const cuda_exchange *exchange);
+void cuda_exchange_alone(pn_stage *stage, cuda_exchange *exchange); /* all three, as a graph if there are graphs */
+/* As cudaEventSynchronize and cudaStreamSynchronize; with several ranks it unwinds when the run is stopped. */
+void cuda_wait(pn_stage *stage, cudaEvent_t event, const char *what);
+void cuda_wait_stream(pn_stage *stage);
 
 /* ---- losses on their way to the log (report.c) ---- */
 void cuda_reports_open(cuda_stage *cuda);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "world/world.h"
 
 /* Only under the simulator of the tests (tests/cudasim): names for its messages. */
 extern void pn_sim_region(const void *start, size_t bytes, const char *name) __attribute__((weak));
@@ -11,6 +12,7 @@ extern void pn_sim_stream(cudaStream_t stream, const char *name) __attribute__((
 const char *const pn_target_name = "cuda";
 const bool pn_target_gathers = true;
 const int pn_target_most_threads = 1;
+const bool pn_target_ranks = true;
 
 enum { LEAST_SM = 75 }; /* what CUDA 13 still compiles for */
 
@@ -49,8 +51,20 @@ void cuda_check_dnn(pn_stage *stage, cudnnStatus_t status, const char *op, const
 
 /* ---- the GPU ---- */
 
+/* A part of a GPU (MIG) has the place of the whole one on the bus, and a number of its own. */
+static void describe(cuda_device *device, const struct cudaDeviceProp *properties)
+{
+    char *to = device->identity;
+    snprintf(device->about, sizeof device->about, "GPU %d, %.48s, %04x:%02x:%02x", device->number, device->name,
+             (unsigned)properties->pciDomainID, (unsigned)properties->pciBusID, (unsigned)properties->pciDeviceID);
+    to += sprintf(to, "%x:%x:%x ", (unsigned)properties->pciDomainID, (unsigned)properties->pciBusID,
+                  (unsigned)properties->pciDeviceID);
+    for (size_t i = 0; i < sizeof properties->uuid.bytes; i++)
+        to += sprintf(to, "%02x", (unsigned char)properties->uuid.bytes[i]);
+}
+
 /* The raw texts mislead: "insufficient driver" is what a machine without any driver gives. */
-static void find_device(cuda_device *device)
+static void find_device(cuda_device *device, const pn_run *run)
 {
     int driver = 0, runtime = 0, count = 0;
     cudaError_t error = cudaDriverGetVersion(&driver);
@@ -70,6 +84,10 @@ static void find_device(cuda_device *device)
     if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
         pn_fail(NULL, "there is no GPU: the CUDA driver is there, but sees none (nvidia-smi; CUDA_VISIBLE_DEVICES)");
     cuda_check(NULL, error, NULL, "cudaGetDeviceCount");
+    device->number = count == 1 ? 0 : world_local(run); /* a starter may show each rank its own GPU alone */
+    if (device->number >= count)
+        pn_fail(NULL, "rank %d is number %d of its host, which has %d GPUs (CUDA_VISIBLE_DEVICES, nvidia-smi)",
+                world_rank(run), device->number, count);
     CU(NULL, NULL, cudaSetDevice(device->number));
     struct cudaDeviceProp properties;
     CU(NULL, NULL, cudaGetDeviceProperties(&properties, device->number));
@@ -78,6 +96,14 @@ static void find_device(cuda_device *device)
     if (device->sm < LEAST_SM)
         pn_fail(NULL, "the GPU is too old: %s has compute capability %d.%d, this program needs %d.%d", device->name,
                 properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
+    describe(device, &properties);
+}
+
+void pn_target_describe(const pn_run *run, const char **device, const char **identity)
+{
+    const cuda_device *own = run->target;
+    *device = own->about;
+    *identity = own->identity;
 }
 
 static void need_memory(int64_t bytes, const char *what)
@@ -96,12 +122,17 @@ void pn_target_open(pn_run *run)
     const char *tf32 = getenv("PN_CUDA_TF32");
     device->tf32 = tf32 && strcmp(tf32, "1") == 0;
     cuda_kernels_check(run->program);
-    find_device(device);
+    find_device(device, run);
     cuda_kernels_load(device, run->program);
+    if (run->world)
+        cuda_ranks_open(run);
     for (int s = 0; s < run->program->nstages; s++)
-        device->arena_bytes += run->program->stage[s]->static_bytes;
-    need_memory(device->arena_bytes, "the buffers of all stages");
-    device->arena = cuda_alloc(NULL, device->arena_bytes, "the buffers of all stages");
+        if (!run->world || world_rank_of(run->world, s) == world_rank(run))
+            device->arena_bytes += run->program->stage[s]->static_bytes;
+    device->arena_bytes += cuda_received_bytes(run);
+    const char *const what = run->world ? "the buffers of its stages" : "the buffers of all stages";
+    need_memory(device->arena_bytes, what);
+    device->arena = cuda_alloc(NULL, device->arena_bytes, what);
 }
 
 /* The context is one for all threads; each must choose its device. */
@@ -265,4 +296,5 @@ void pn_target_prepare(pn_stage *stage)
     cuda_reports_open(cuda);
     cuda_graphs_open(cuda);
     cuda_order_open(stage);
+    cuda_ranks_place(stage);
 }

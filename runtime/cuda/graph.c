@@ -29,7 +29,8 @@ typedef struct {
     pn_run_kind kind;
     int64_t place; /* minibatch % period */
     const float *w;
-    const pn_phase *phase; /* what corrects for staleness is of a phase */
+    const pn_phase *phase;         /* what corrects for staleness is of a phase */
+    const cuda_exchange *exchange; /* that goes with it; NULL: none */
     cudaGraphExec_t exec;
 } Graph;
 struct cuda_graphs {
@@ -99,17 +100,23 @@ static void learn(cuda_stage *cuda, Frame *frame, void (*step)(pn_stage *stage, 
     frame->known = true;
 }
 
-static Graph *find(struct cuda_graphs *graphs, pn_run_kind kind, int64_t place, const float *w, const pn_phase *phase)
+bool cuda_graphs_wanted(const cuda_stage *cuda)
+{
+    return cuda->graphs->wanted;
+}
+
+static Graph *find(struct cuda_graphs *graphs, Graph wanted)
 {
     for (int i = 0; i < graphs->count; i++) {
-        Graph *known = &graphs->graph[i];
-        if (known->kind == kind && known->place == place && known->w == w && known->phase == phase)
-            return known;
+        const Graph *one = &graphs->graph[i];
+        if (one->kind == wanted.kind && one->place == wanted.place && one->w == wanted.w &&
+            one->phase == wanted.phase && one->exchange == wanted.exchange)
+            return &graphs->graph[i];
     }
     if (graphs->count == MOST_GRAPHS)
         return NULL;
     Graph *graph = &graphs->graph[graphs->count++];
-    *graph = (Graph){.kind = kind, .place = place, .w = w, .phase = phase};
+    *graph = wanted;
     return graph;
 }
 
@@ -122,6 +129,8 @@ static void capture(cuda_stage *cuda, Graph *graph, void (*step)(pn_stage *stage
     stage->captures = true;
     begin(cuda, step, n);
     stage->captures = false;
+    if (graph->exchange)
+        cuda_exchange_enqueue(stage, graph->exchange);
     CU(stage, "graph", cudaStreamEndCapture(cuda->stream, &recorded));
     CU(stage, "graph", cudaGraphInstantiate(&graph->exec, recorded, 0));
     CU(stage, "graph", cudaGraphDestroy(recorded));
@@ -152,31 +161,51 @@ static void hand_over(pn_stage *stage, const Frame *frame, int64_t n, bool befor
     }
 }
 
-void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+/* The graph of a step and of what goes with it; NULL: kernel by kernel. */
+static Graph *graph_of(cuda_stage *cuda, pn_run_kind kind, int64_t n, const cuda_exchange *exchange)
 {
     struct cuda_graphs *graphs = cuda->graphs;
     pn_stage *stage = cuda->stage;
-    if (!graphs->wanted || kind == PN_RUN_TEST) {
-        begin(cuda, step, n);
-        return;
-    }
-    Frame *frame = &graphs->frame[kind];
-    if (!frame->known) {
-        learn(cuda, frame, step, n);
-        return;
-    }
+    if (!graphs->wanted || kind == PN_RUN_TEST || !graphs->frame[kind].known)
+        return NULL;
     const float *w = kind == PN_RUN_FORWARD ? pn_forward_weights(stage, n) : pn_backward_version(stage, n);
-    Graph *graph = find(graphs, kind, n % graphs->period, w, stage->phase);
-    if (!graph) {
-        begin(cuda, step, n);
-        return;
-    }
+    return find(
+        graphs,
+        (Graph){.kind = kind, .place = n % graphs->period, .w = w, .phase = stage->phase, .exchange = exchange});
+}
+
+static void launch(cuda_stage *cuda, Graph *graph, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    pn_stage *stage = cuda->stage;
+    const Frame *frame = &cuda->graphs->frame[graph->kind];
     hand_over(stage, frame, n, true);
     cuda_numbers_launch(cuda, &frame->asked, n);
     if (!graph->exec)
         capture(cuda, graph, step, n);
+    if (graph->exchange)
+        cuda_exchange_before(stage, graph->exchange);
     CU(stage, "graph", cudaGraphLaunch(graph->exec, cuda->stream));
     cuda->loss = frame->loss;
     cuda->loss.n = n;
     hand_over(stage, frame, n, false);
+    if (graph->exchange)
+        cuda_exchange_behind(stage, graph->exchange);
+}
+
+void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *stage, int64_t n), int64_t n)
+{
+    struct cuda_graphs *graphs = cuda->graphs;
+    cuda_exchange *exchange = cuda->carries;
+    cuda->carries = NULL;
+    Graph *graph = graph_of(cuda, kind, n, exchange);
+    if (graph) {
+        launch(cuda, graph, step, n);
+        return;
+    }
+    if (graphs->wanted && kind != PN_RUN_TEST && !graphs->frame[kind].known)
+        learn(cuda, &graphs->frame[kind], step, n);
+    else
+        begin(cuda, step, n);
+    if (exchange)
+        cuda_exchange_alone(cuda->stage, exchange);
 }

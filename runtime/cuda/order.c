@@ -2,7 +2,7 @@
  *
  * Slots of registers are written and read in place. The transport orders what the hosts of two stages begin; here an event
  * for each slot carries that order to the GPU: give and done record, take and room wait. An event that was never recorded
- * is no wait. */
+ * is no wait. A slot that another rank reads or writes is an exchange's (exchange.c), in the place of the other stage. */
 #include "cuda/cuda.h"
 
 static _Thread_local pn_stage *at_work; /* a thread does one step at a time */
@@ -18,7 +18,9 @@ typedef struct {
 
 static void open_channel(pn_stage *stage, pn_channel *channel)
 {
-    if (channel->from != stage->index || channel->area.slots == 0)
+    const bool first =
+        stage->run->stage[channel->from].here ? channel->from == stage->index : channel->to == stage->index;
+    if (!first || channel->area.slots == 0)
         return;
     Slot *slot = pn_alloc((int64_t)sizeof *slot * channel->area.slots);
     for (int i = 0; i < channel->area.slots; i++) {
@@ -36,6 +38,16 @@ void cuda_order_open(pn_stage *stage)
         open_channel(stage, &program->reg[i]->gradient);
         open_channel(stage, &program->reg[i]->test);
     }
+}
+
+void cuda_order_exchange(pn_stage *stage, const pn_transfer *part, bool before)
+{
+    const Slot *slot = (const Slot *)part->channel->target + part->n;
+    cudaStream_t stream = cuda_stage_of(stage)->stream;
+    if (before)
+        CU(stage, part->channel->name, cudaStreamWaitEvent(stream, part->sends ? slot->given : slot->freed, 0));
+    else
+        CU(stage, part->channel->name, cudaEventRecord(part->sends ? slot->freed : slot->given, stream));
 }
 
 void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what)
@@ -73,6 +85,6 @@ void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *sta
 void pn_target_finish(pn_stage *stage)
 {
     cuda_stage *cuda = cuda_stage_of(stage);
-    CU(stage, NULL, cudaStreamSynchronize(cuda->stream));
+    cuda_wait_stream(stage);
     cuda_reports_collect(cuda, true);
 }

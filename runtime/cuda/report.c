@@ -58,10 +58,14 @@ void cuda_reports_send(cuda_stage *cuda)
 
 static bool is_there(pn_stage *stage, const Report *report, bool wait)
 {
-    const cudaError_t error = wait ? cudaEventSynchronize(report->there) : cudaEventQuery(report->there);
+    if (wait) {
+        cuda_wait(stage, report->there, "the loss");
+        return true;
+    }
+    const cudaError_t error = cudaEventQuery(report->there);
     if (error == cudaErrorNotReady)
         return false;
-    cuda_check(stage, error, "the loss", wait ? "cudaEventSynchronize" : "cudaEventQuery");
+    cuda_check(stage, error, "the loss", "cudaEventQuery");
     return true;
 }
 

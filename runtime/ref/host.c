@@ -56,6 +56,40 @@ bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
     return false;
 }
 
+const bool pn_target_ranks = false;
+
+void pn_target_describe(const pn_run *run, const char **device, const char **identity)
+{
+    (void)run;
+    *device = *identity = "";
+}
+
+void pn_target_make_id(pn_run *run, char *id)
+{
+    (void)run, (void)id;
+}
+
+bool pn_target_connect(pn_run *run, const char *id, int rank, int size)
+{
+    (void)run, (void)id, (void)rank, (void)size;
+    return false;
+}
+
+void pn_target_exchange(pn_stage *stage, const pn_transfer *transfer, int count, bool with_next)
+{
+    (void)stage, (void)transfer, (void)count, (void)with_next;
+}
+
+void pn_target_pace(pn_stage *stage, int64_t round)
+{
+    (void)stage, (void)round;
+}
+
+void pn_target_abort(pn_run *run)
+{
+    (void)run;
+}
+
 void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what)
 {
     (void)stage, (void)channel, (void)n, (void)what;

@@ -131,6 +131,7 @@ void start()
     settings.patience = atof(variable("CUDASIM_PATIENCE", "10"));
     settings.gpu = variable("CUDASIM_GPU", "");
     settings.stats = variable("CUDASIM_STATS", "");
+    settings.world = variable("CUDASIM_WORLD", "");
     read_calls("CUDASIM_FAIL", state().to_fail);
     read_calls("CUDASIM_DROP", state().to_drop);
     catch_faults();

@@ -177,6 +177,10 @@ void begin_exchange(Op &op, const Exchange &exchange)
         finish(op);
         return;
     }
+    if (worldwide()) {
+        world_begin(op, exchange);
+        return;
+    }
     state().left[&op] = exchange.transfers.size();
     std::vector<std::pair<int, int>> touched;
     bool collective = false;
@@ -201,6 +205,10 @@ void begin_exchange(Op &op, const Exchange &exchange)
 void abort_exchanges(ncclComm *comm)
 {
     comm->aborted = true;
+    if (worldwide()) {
+        world_abort(comm);
+        return;
+    }
     std::vector<Op *> ended;
     auto withdraw = [&](std::deque<Posted> &queue) {
         std::deque<Posted> kept;
@@ -229,6 +237,8 @@ void order_exchange(const OpRef &op)
 
 std::string exchange_waits_for(const Op &op)
 {
+    if (worldwide())
+        return world_waits_for(op);
     std::string all;
     for (const Clique *clique : state().cliques)
         for (const auto *table : {&clique->sends, &clique->receives})

@@ -1,10 +1,11 @@
-// nccl.cpp: NCCL's calls, for ranks that are threads of one process.
+// nccl.cpp: NCCL's calls, for ranks that are threads of one process, or processes (world.cpp).
 #include "nccl.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 
 namespace sim
 {
@@ -65,6 +66,8 @@ ncclResult_t add(const char *name, const Transfer &t, ncclComm *comm, cudaStream
 // All ranks of the communicator must come.
 ncclResult_t wait_for_ranks(ncclComm *comm)
 {
+    if (worldwide())
+        return world_join(comm);
     Clique &clique = *comm->clique;
     double waited = 0;
     changed.notify_all();
@@ -157,7 +160,7 @@ EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     Call call("ncclGetUniqueId");
     static int ids;
     memset(id, 0, sizeof *id);
-    snprintf(id->internal, sizeof id->internal, "cudasim %d", ++ids);
+    snprintf(id->internal, sizeof id->internal, "cudasim-%d-%d", getpid(), ++ids);
     return call.fails ? ncclSystemError : ncclSuccess;
 }
 

@@ -40,6 +40,11 @@ size_t bytes_of(ncclDataType_t type);
 void begin_exchange(Op &op, const Exchange &exchange); // posts its parts; what meets its peer is done
 // What the aborted communicator has posted is taken back; its exchanges end as they are.
 void abort_exchanges(ncclComm *comm);
+// world.cpp: the same between processes
+void world_begin(Op &op, const Exchange &exchange);
+void world_abort(ncclComm *comm);
+ncclResult_t world_join(ncclComm *comm);
+std::string world_waits_for(const Op &op);
 } // namespace sim
 
 struct ncclComm {

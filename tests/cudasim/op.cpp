@@ -102,6 +102,8 @@ OpRef pick(const OpRef &target)
 // After a submission.
 void advance()
 {
+    if (worldwide())
+        world_poll();
     if (settings.order == Order::eager)
         while (OpRef op = pick(nullptr))
             run(op);
@@ -133,7 +135,7 @@ void advance()
 // Other threads may bring what is missing. Called without anything to run; returns after a while or a change.
 void wait_for_others(const OpRef &target, uint64_t &seen, double &idle)
 {
-    constexpr double slice = 0.05;
+    const double slice = worldwide() ? 0.002 : 0.05;
     std::unique_lock<std::mutex> held(lock, std::adopt_lock);
     std::cv_status status = changed.wait_for(held, std::chrono::duration<double>(slice));
     held.release();
@@ -143,6 +145,11 @@ void wait_for_others(const OpRef &target, uint64_t &seen, double &idle)
     else
         idle += slice;
     seen = now;
+    if (worldwide()) {
+        if (idle > 6 * settings.patience) // other processes may be busy with anything
+            deadlock(target);
+        return;
+    }
     double limit = other_threads_sleep() ? settings.patience / 5 : settings.patience;
     if (idle > limit)
         deadlock(target);
@@ -235,7 +242,7 @@ void wait_for(OpRef op)
     while (op->phase != Phase::done) {
         if (OpRef next = pick(op))
             run(next);
-        else
+        else if (!worldwide() || !world_poll())
             wait_for_others(op, seen, idle);
     }
     seen_by_host(*op);
@@ -256,6 +263,8 @@ void wait_all(int device)
 
 bool query(const OpRef &op)
 {
+    if (worldwide())
+        world_poll();
     if (op && op->phase != Phase::done) {
         if (settings.order == Order::lazy) { // a program that polls must get on
             if (OpRef next = pick(op))

@@ -27,6 +27,7 @@ struct Settings {
     bool reverse_threads = false;
     double patience = 10;
     std::string gpu, stats;
+    std::string world; // folder that ranks in several processes share; empty: ranks are threads
 };
 extern Settings &settings;
 uint64_t random_number();
@@ -166,6 +167,8 @@ bool other_threads_sleep(); // all threads of the process but this one
 // ---- nccl.cpp ----
 void order_exchange(const OpRef &op);         // after its communicator's earlier ones
 std::string exchange_waits_for(const Op &op); // of one that has begun
+bool worldwide();                             // world.cpp: ranks are processes
+bool world_poll();                            // ends what has met its peer in another process: true, if anything
 
 // ---- stream.cpp, capture.cpp (their structures: stream.h) ----
 struct Node { // of a graph
