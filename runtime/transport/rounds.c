@@ -58,9 +58,12 @@ static void settle(pn_rounds *rounds)
 static bool is_ready(const pn_rounds *rounds, const pn_stage *stage, Step step)
 {
     const StepChannels channels = driver_channels(stage, step);
-    for (int i = 0; i < channels.ntakes; i++)
-        if (!slots_of(rounds, channels.takes[i])->full[step.n % channels.takes[i]->area.slots])
+    for (int i = 0; i < channels.ntakes; i++) {
+        const Slots *slots = slots_of(rounds, channels.takes[i]);
+        const int64_t slot = step.n % channels.takes[i]->area.slots;
+        if (!slots->full[slot] || !slots->later[slot]) /* it may have been the one before, freed in this round */
             return false;
+    }
     for (int i = 0; i < channels.ngives; i++) {
         const Slots *slots = slots_of(rounds, channels.gives[i]);
         const int64_t slot = step.n % channels.gives[i]->area.slots;

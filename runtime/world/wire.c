@@ -53,7 +53,7 @@ const char *wire_receive(int from, void *data, int64_t bytes, double seconds)
         const ssize_t got = recv(from, at, (size_t)bytes, 0);
         if (got < 0 && errno == EINTR)
             continue;
-        if (got == 0)
+        if (got == 0 || errno == ECONNRESET)
             return "it is gone";
         if (got < 0)
             return strerror(errno);
