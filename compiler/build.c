@@ -75,17 +75,21 @@ static const char *shell_word(Arena *arena, const char *path)
 /* Shared libraries of the toolkit by their files, and the folders they are in for the program. NULL: one is missing. */
 static const char *toolkit_flags(Arena *arena)
 {
-    static const char *const libraries[] = {"cudart", "cudnn"};
+    static const char *const libraries[] = {"cudart", "cudnn", "nccl"}; /* nccl: opened by a program when it needs it */
+    enum { LINKED = 2 };
     Text text = text_new(arena);
     for (int i = 0; i < COUNT(libraries); i++) {
         const char *file = toolkit_library(arena, libraries[i]);
+        if (!file && i >= LINKED)
+            continue;
         if (!file) {
             fprintf(stderr, "pnetc: there is no lib%s.so: install the CUDA toolkit with cuDNN, or set CUDA_HOME\n",
                     libraries[i]);
             return NULL;
         }
         const char *folder = arena_text(arena, file, (size_t)(strrchr(file, '/') - file));
-        text_printf(&text, "%s%s -Wl,-rpath,%s", i ? " " : "", shell_word(arena, file), shell_word(arena, folder));
+        text_printf(&text, "%s%s%s-Wl,-rpath,%s", i ? " " : "", i < LINKED ? shell_word(arena, file) : "",
+                    i < LINKED ? " " : "", shell_word(arena, folder));
     }
     return text.data;
 }

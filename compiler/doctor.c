@@ -146,6 +146,9 @@ static bool toolkit(Doctor *d)
         line(d, file ? "ok" : "absent", parts[i].library, parts[i].purpose, file ? file : "CUDA toolkit 13, cuDNN 9");
         whole &= file != NULL;
     }
+    const char *nccl = toolkit_library(d->arena, "nccl");
+    line(d, nccl ? "ok" : "absent", "nccl", "several GPUs, for programs of target cuda",
+         nccl ? nccl : "NCCL 2.9 or newer");
     const char *version = toolkit_nvrtc_version(d->arena);
     line(d, version ? "ok" : "absent", "NVRTC", version ? version : "compiles the kernels of target cuda",
          version ? toolkit_library(d->arena, "nvrtc") : "CUDA toolkit 13");

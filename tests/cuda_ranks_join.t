@@ -69,6 +69,19 @@ gather "${pids[@]}"
 is "$codes" "0 0" "the variables of mpirun on one host: exit 0"
 said 0 '2 ranks .mpirun of Open MPI.' "the variables of mpirun: said so"
 
+# ---- what tests/gpu/run asks a GPU: an exchange with oneself ----
+cuda=${CUDA_HOME:-/usr/local/cuda}
+read -r -a libraries < <("$PNETC" flags --libs=cuda | grep -o '[^ ]*libcudart[^ ]* [^ ]*')
+if [ -e "$cuda/include/nccl.h" ] && nccl=$(find "$cuda"/lib* -name libnccl.so.2 | grep -m 1 .); then
+    "${CC:-gcc}" -std=c11 -O1 -Wall -Wextra -Werror -isystem "$cuda/include" -o self "$ROOT/tests/gpu/nccl_self.c" "${libraries[@]}" "$nccl" \
+        -Wl,-rpath,"$(dirname "$nccl")" >log 2>&1 || note "$(cat log)"
+    text=$(CUDASIM_GPU=$ROOT/tests/cudasim/h200.json LD_PRELOAD=$B/tests/libcudasim.so ./self 2>&1)
+    is $? 0 "nccl_self: no report"
+    like "$text" '3 launches of a captured exchange' "nccl_self: says what it did"
+else
+    note "no nccl.h in $cuda: nccl_self is not tested"
+fi
+
 # ---- other sizes, other programs ----
 build lenet5 "$ROOT/examples/lenet5.pnet" --set train.batch=8 --set 'train.data=digits(train = 64, test = 20)' --set 'pipeline.registers=ppv(1, 2, 3)'
 pair "another size of the world" 'rank 1 .* was told that there are 3 ranks, rank 0 that there are 2' "" "WORLD_SIZE=3"

@@ -75,6 +75,9 @@ static void print_help(const pn_program *program, const Option *option, int coun
            "never)\n"
            "exit status: 0 ok, 1 failed, 2 usage, 3 training diverged\n",
            (unsigned long long)program->seed);
+    if (pn_target_ranks)
+        printf("several GPUs: N processes, by mpirun -n N, srun -n N, or RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, "
+               "MASTER_PORT\n");
 }
 
 /* What was printed must have arrived. */

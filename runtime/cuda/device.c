@@ -1,4 +1,5 @@
 /* device.c: target cuda: finding the GPU, memory on it, what a stage gets before the first step. */
+#define _DEFAULT_SOURCE /* setenv */
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,8 @@ void pn_target_open(pn_run *run)
     const char *tf32 = getenv("PN_CUDA_TF32");
     device->tf32 = tf32 && strcmp(tf32, "1") == 0;
     cuda_kernels_check(run->program);
+    if (run->world && setenv("CUDA_MODULE_LOADING", "EAGER", 0) != 0) /* before the first call (exchange.c) */
+        pn_fail(NULL, "out of memory for a variable of the environment");
     find_device(device, run);
     cuda_kernels_load(device, run->program);
     if (run->world)

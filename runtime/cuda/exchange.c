@@ -4,7 +4,10 @@
  * waits. It goes into the graph of the step that carries it, as one node, or into a graph of its own; both ends of NCCL must
  * be captured or neither, and all are. What orders it against the steps are the events of the slots (order.c): it waits
  * for what it sends to be given and for what it overwrites to be freed, and does the same for its peers' slots here.
- * All plans and kernels are made before NCCL begins (cuDNN may load code, which waits for the kernels of NCCL that run). */
+ * All plans and kernels are made before NCCL begins (cuDNN may load code, which waits for the kernels of NCCL that run), and
+ * code is loaded eagerly. All ranks begin their exchanges in the order of the rounds, so a host may wait for its device at
+ * any time: the peers of what is begun need nothing that comes later. One communicator has one exchange at a time, also
+ * when they are on the streams of several stages. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +50,7 @@ struct cuda_ranks {
     Nccl nccl;
     pthread_mutex_t busy; /* a call of NCCL, or the abort */
     Comm comm;            /* NULL: none yet, or aborted */
-    bool aborted;
+    cudaEvent_t last;     /* behind the last exchange */
     cuda_exchange exchange[MOST_EXCHANGES];
     int exchanges, parts;
     pn_transfer part[MOST_PARTS];
@@ -201,6 +204,7 @@ bool pn_target_connect(pn_run *run, const char *id, int rank, int size)
     if (setjmp(stage->escape))
         return false;
     ranks->probe = cuda_alloc(stage, 4 * sizeof *ranks->probe, "the exchange");
+    CU(stage, NULL, cudaEventCreateWithFlags(&ranks->last, cudaEventDisableTiming));
     CU(stage, NULL, cudaDeviceSynchronize());
     pthread_mutex_lock(&ranks->busy);
     check(stage, ranks->nccl.connect(&comm, size, made, rank), "ncclCommInitRank");
@@ -221,7 +225,6 @@ void pn_target_abort(pn_run *run)
             if (ranks->comm)
                 ranks->nccl.abort(ranks->comm);
             ranks->comm = NULL;
-            ranks->aborted = true;
             pthread_mutex_unlock(&ranks->busy);
             return;
         }
@@ -343,12 +346,14 @@ void cuda_exchange_before(pn_stage *stage, const cuda_exchange *exchange)
 {
     for (int i = 0; i < exchange->parts; i++)
         cuda_order_exchange(stage, &exchange->part[i], true);
+    CU(stage, "the exchange", cudaStreamWaitEvent(cuda_stage_of(stage)->stream, ranks_of(stage)->last, 0));
 }
 
 void cuda_exchange_behind(pn_stage *stage, const cuda_exchange *exchange)
 {
     for (int i = 0; i < exchange->parts; i++)
         cuda_order_exchange(stage, &exchange->part[i], false);
+    CU(stage, "the exchange", cudaEventRecord(ranks_of(stage)->last, cuda_stage_of(stage)->stream));
 }
 
 void cuda_exchange_alone(pn_stage *stage, cuda_exchange *exchange)

@@ -1,4 +1,4 @@
-/* control.c: the thread that watches over the connections while ranks train: failures, silence, interrupts, the end. */
+/* control.c: the thread that watches over the connections while ranks train: failures, silence, the end. */
 #define _DEFAULT_SOURCE
 #include <poll.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/driver.h"
-#include "core/interrupt.h"
 #include "world/records.h"
 
 enum { TICK_MS = 100, GRACE_SECONDS = 10 };
@@ -192,73 +191,6 @@ static void judge(pn_world *world, double passed, long long *before, double *sil
     }
 }
 
-/* ---- interrupts ---- */
-
-void world_interrupt(pn_run *run)
-{
-    atomic_store(&run->world->wishes, 1);
-}
-
-static void ask(pn_world *world)
-{
-    if (!atomic_exchange(&world->asked, 1))
-        world_send_all(world, WORLD_ASK, NULL, 0);
-}
-
-static void take_answer(pn_world *world, int64_t begun)
-{
-    pthread_mutex_lock(&world->lock);
-    world->most = begun > world->most ? begun : world->most;
-    const bool all = ++world->answers == world->launch.size;
-    if (all)
-        world->agreed = world->most;
-    pthread_cond_broadcast(&world->changed);
-    pthread_mutex_unlock(&world->lock);
-    if (all)
-        world_send_all(world, WORLD_AGREED, &world->most, sizeof world->most);
-}
-
-/* By the main thread, or, when that has ended all its steps, by the watcher. */
-static void answer(pn_world *world)
-{
-    const int64_t begun = atomic_load(&world->run->begun) / 2;
-    if (atomic_exchange(&world->answered, 1))
-        return;
-    if (leads(world))
-        take_answer(world, begun);
-    else
-        world_send(world, 0, WORLD_BEGUN, &begun, sizeof begun);
-}
-
-bool world_agree(pn_run *run)
-{
-    pn_world *world = run->world;
-    if (!atomic_load(&world->asked) || (atomic_load(&run->begun) & 1))
-        return !atomic_load(&run->stop);
-    answer(world);
-    pthread_mutex_lock(&world->lock);
-    while (world->agreed < 0 && !atomic_load(&run->stop))
-        pthread_cond_wait(&world->changed, &world->lock);
-    const int64_t agreed = world->agreed;
-    pthread_mutex_unlock(&world->lock);
-    if (agreed >= 0)
-        atomic_store(&run->begun, 2 * agreed + 1);
-    return !atomic_load(&run->stop);
-}
-
-static void handle_wishes(pn_world *world)
-{
-    int came = 1;
-    if (atomic_compare_exchange_strong(&world->wishes, &came, 2)) {
-        if (leads(world))
-            ask(world);
-        else
-            world_send(world, 0, WORLD_WISH, NULL, 0);
-    }
-    if (atomic_load(&world->asked) && atomic_load(&world->ended))
-        answer(world);
-}
-
 /* ---- frames ---- */
 
 static void note(pn_world *world, bool *flag)
@@ -293,21 +225,6 @@ static void handle(pn_world *world, int rank, WorldKind kind, const void *data, 
         if (bytes == sizeof(FailFrame))
             take_failure(world, rank, data);
         break;
-    case WORLD_WISH:
-        ask(world);
-        break;
-    case WORLD_ASK:
-        atomic_store(&world->asked, 1);
-        break;
-    case WORLD_BEGUN:
-        take_answer(world, *(const int64_t *)data);
-        break;
-    case WORLD_AGREED:
-        pthread_mutex_lock(&world->lock);
-        world->agreed = *(const int64_t *)data;
-        pthread_cond_broadcast(&world->changed);
-        pthread_mutex_unlock(&world->lock);
-        break;
     case WORLD_END:
         note(world, &peer->ended);
         break;
@@ -315,7 +232,8 @@ static void handle(pn_world *world, int rank, WorldKind kind, const void *data, 
         note(world, &world->over);
         break;
     default:
-        records_take(world, kind, data, bytes);
+        if (!agree_take(world, kind, data, bytes))
+            records_take(world, kind, data, bytes);
     }
 }
 
@@ -383,7 +301,7 @@ static void *watch(void *argument)
             send_beat(world);
             beaten = now;
         }
-        handle_wishes(world);
+        agree_tick(world);
         judge(world, passed, &progress, &silent);
         end_by_force(world, passed, &stopped);
     }

@@ -6,15 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "world/world.h"
+#include "world/hello.h"
 
-/* What must be the same on all ranks, and what each says of itself. */
-typedef struct {
-    char version[32], program[64];
-    int32_t rank, size;
-    uint64_t build, options;
-    char host[64];
-} Hello;
 typedef struct {
     char device[96], identity[160];
 } About;
@@ -77,100 +70,12 @@ static void expect(pn_world *world, int rank, WorldKind kind, void *data, int64_
 
 /* ---- coming together ---- */
 
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        h = (h ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
-    return h;
-}
-
-static uint64_t hash_number(uint64_t h, int64_t number)
-{
-    return hash(h, &number, sizeof number);
-}
-
-static uint64_t hash_text(uint64_t h, const char *text)
-{
-    return text ? hash(h, text, strlen(text) + 1) : hash_number(h, -1);
-}
-
-static uint64_t hash_build(const pn_program *program)
-{
-    uint64_t h = hash_text(UINT64_C(14695981039346656037), program->source);
-    h = hash_number(h, program->batch);
-    h = hash_number(h, program->microbatches);
-    for (int i = 0; i < program->nstages; i++) {
-        const pn_stage_def *def = program->stage[i];
-        h = hash_text(h, def->what);
-        h = hash_number(h, def->static_bytes);
-        h = hash_number(h, def->ring);
-    }
-    for (int i = 0; i < program->nphases; i++) {
-        h = hash_text(h, program->phase[i].name);
-        h = hash_number(h, program->phase[i].minibatches);
-        for (int s = 0; s < program->nstages; s++)
-            h = hash_text(hash_number(h, program->phase[i].order[s].warmup), program->phase[i].order[s].body);
-    }
-    return h;
-}
-
-static uint64_t hash_options(const pn_options *options)
-{
-    uint64_t h = hash_number(UINT64_C(14695981039346656037), options->steps);
-    h = hash_number(h, options->epochs);
-    h = hash_number(h, options->test_every);
-    h = hash_number(h, options->checkpoint_every);
-    h = hash_number(h, (int64_t)options->seed);
-    h = hash_number(h, options->allow_divergence);
-    h = hash_text(h, options->data);
-    const bool files[] = {options->save, options->checkpoint, options->load, options->resume, options->report};
-    h = hash(h, files, sizeof files);
-    static const char *const variables[] = {"PN_CUDA_EAGER", "PN_CUDA_TF32"};
-    for (int i = 0; i < PN_COUNT(variables); i++)
-        h = hash_text(h, getenv(variables[i]));
-    return h;
-}
-
-static Hello hello_of(const pn_world *world, const pn_options *options)
-{
-    Hello hello = {.rank = world->launch.rank,
-                   .size = world->launch.size,
-                   .build = hash_build(world->run->program),
-                   .options = hash_options(options)};
-    snprintf(hello.version, sizeof hello.version, "pnetc %s", PN_VERSION);
-    snprintf(hello.program, sizeof hello.program, "%s", world->run->program->name);
-    if (gethostname(hello.host, sizeof hello.host - 1) != 0)
-        snprintf(hello.host, sizeof hello.host, "?");
-    return hello;
-}
-
 /* A stranger, who does not say hello, is sent away. */
 static bool read_hello(int from, Hello *hello)
 {
     Frame frame = {0};
     return !wire_receive(from, &frame, sizeof frame, 5) && frame.kind == WORLD_HELLO && frame.bytes == sizeof *hello &&
            !wire_receive(from, hello, sizeof *hello, 5);
-}
-
-/* False: it does not fit, and why not. */
-static bool fits(const pn_world *world, const Hello *own, const Hello *hello, char *text, size_t size)
-{
-    *text = '\0';
-    if (strcmp(hello->version, own->version) != 0 || strcmp(hello->program, own->program) != 0 ||
-        hello->build != own->build)
-        snprintf(text, size,
-                 "rank %d (%s) runs another program than rank 0: %s of %s, not %s of %s, or another build of it",
-                 hello->rank, hello->host, hello->program, hello->version, own->program, own->version);
-    else if (hello->size != own->size)
-        snprintf(text, size, "rank %d (%s) was told that there are %d ranks, rank 0 that there are %d (%s)",
-                 hello->rank, hello->host, hello->size, own->size, world->launch.by);
-    else if (hello->rank <= 0 || hello->rank >= own->size || world->peer[hello->rank].socket >= 0)
-        snprintf(text, size, "two processes say that they are rank %d; the second one is on %s (%s)", hello->rank,
-                 hello->host, world->launch.by);
-    else if (hello->options != own->options)
-        snprintf(text, size, "rank %d (%s) was started with other options, or another PN_CUDA_ variable, than rank 0",
-                 hello->rank, hello->host);
-    return !*text;
 }
 
 static _Noreturn void report_absent(pn_world *world, double seconds)
@@ -197,7 +102,7 @@ static void add_rank(pn_world *world, const Hello *own, int at)
     }
     hello.host[sizeof hello.host - 1] = hello.version[sizeof hello.version - 1] = 0;
     hello.program[sizeof hello.program - 1] = 0;
-    if (!fits(world, own, &hello, fail.text, sizeof fail.text)) {
+    if (!world_fits(world, own, &hello, fail.text, sizeof fail.text)) {
         wire_send(at, WORLD_FAIL, &fail, sizeof fail);
         give_up(world, "%s", fail.text);
     }
@@ -252,6 +157,8 @@ static void check_request(const pn_run *run, const pn_options *options, const La
                 launch->size, launch->by);
     if (options->trace)
         pn_fail(NULL, "--trace is for one process, not for %d ranks (%s)", launch->size, launch->by);
+    if (options->algorithms)
+        pn_fail(NULL, "--algorithms is for one process, not for %d ranks (%s)", launch->size, launch->by);
     if (options->layouts)
         pn_fail(NULL, "--layouts is for one process, not for %d ranks (%s)", launch->size, launch->by);
     for (int i = 0; i < program->nphases; i++)
@@ -279,7 +186,7 @@ void world_open(pn_run *run, pn_options *options)
         pn_fail(NULL, "cannot create the locks of the ranks");
     run->world = world;
     run->transport = &pn_transport_ranks;
-    const Hello own = hello_of(world, options);
+    const Hello own = world_hello(world, options);
     snprintf(world->doing, sizeof world->doing, "it prepares");
     if (launch.rank == 0) {
         snprintf(world->peer[0].about, sizeof world->peer[0].about, "%s", own.host);

@@ -3,7 +3,7 @@
 //   lazy    only those that a wait of the host demands, and only then
 //   random  some at each call, in any order that the dependencies allow, by seed
 // A host thread that waits runs operations itself. An NCCL exchange may stay `started` until its peer comes.
-#include "sim.h"
+#include "stream.h"
 
 #include <chrono>
 #include <cstdio>
@@ -256,9 +256,12 @@ void wait_all(int device)
             if (one.second->device == device)
                 found = one.second; // the last
         if (!found)
-            return;
+            break;
         wait_for(found);
     }
+    for (CUstream_st *stream : streams()) // what was done before the call is now known to the host, too
+        if (stream->device == device)
+            wait_for(stream->tail);
 }
 
 bool query(const OpRef &op)
