@@ -221,6 +221,11 @@ void driver_pass(pn_stage *stage, Step step)
     case ACTION_BACKWARD:
         pass(stage, step);
         stage->backwards++;
+        stage->weight_parts += !stage->splits;
+        break;
+    case ACTION_WEIGHTS:
+        pass(stage, step);
+        stage->weight_parts++;
         break;
     case ACTION_SHARE:
         stage->cursor->shared++;
