@@ -11,11 +11,11 @@ rank() {
         ${set_for[@]+"${set_for[@]}"} timeout 100 "$ROOT/tests/cudasim/run" --order="$order" --devices=4 --world="$WORK/world" \
         --keep="$net.kernels" ${with[@]+"${with[@]}"} "$net.cuda/kernels.cu" "$net.cuda/$net" "$@" >"out.$number" 2>&1
 }
-# meet: a new world: another port, an empty folder, kernels compiled once
+# meet NET: a new world: another port, an empty folder, and its kernels compiled, which four at once could not
 meet() {
     port=$((port + 1))
     rm -rf world out.* && mkdir world
-    [ -e "$1.kernels/libkernels.so" ] || "$ROOT/tests/cudasim/run" --keep="$1.kernels" "$1.cuda/kernels.cu" "$1.cuda/$1" --version >log 2>&1
+    "$ROOT/tests/cudasim/run" --keep="$1.kernels" "$1.cuda/kernels.cu" "$1.cuda/$1" --version >log 2>&1
 }
 # ranks SIZE NET ARGUMENTS...: all of them; sets codes, text
 ranks() {
