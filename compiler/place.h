@@ -74,7 +74,8 @@ typedef struct {
     double scale;  /* units of the solver in a second */
     int *replicas; /* that a stage may have, ascending from 1 */
     int nreplicas;
-    int64_t ***work;    /* per kind of device, per number of replicas: prefix sums, n + 1 */
+    /* Per kind of device, per number of replicas: prefix sums, n + 1; in stages that make their values again, or not. */
+    int64_t ***work, ***again;
     int64_t **transfer; /* per link, n + 1 */
     int64_t *stale, *saved, *saved_before, *weights;
 } Placing;

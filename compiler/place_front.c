@@ -4,6 +4,7 @@
 
 #include "balance.h"
 #include "json_text.h"
+#include "place_problem.h"
 #include "place_report.h"
 
 /* Earlier rows win among equals: fewer stages, and those without replicas. */
@@ -167,8 +168,8 @@ static void reasons(const Front *front, int chosen, Text *out)
     const Placing *p = front->placing;
     const FrontRow *row = &front->row[chosen];
     const Placement *placed = &row->placed;
-    const Hardware *hardware = p->model->hardware;
     const int nstages = placed->ncuts + 1;
+    const Problem *problem = problem_new(p, nstages, placed->workers);
     text_printf(out, "\n%d stage%s", nstages, nstages == 1 ? "" : "s");
     if (replicated(placed))
         text_printf(out, " on %d workers, replicas %s", placed->workers,
@@ -184,15 +185,9 @@ static void reasons(const Front *front, int chosen, Text *out)
     for (int i = 0; i < placed->ncuts; i++, from = b) {
         while (p->low[b] != placed->cut[i].before)
             b++;
-        int c = 0;
-        while (p->replicas[c] != placed->replicas[i])
-            c++;
-        const int kind = hardware_kind(hardware, hardware_worker(hardware, worker, placed->workers));
+        const int64_t *work = problem_work(problem, i, worker, placed->replicas[i]);
+        const int64_t *transfer = problem->stage[i].transfer;
         worker += placed->replicas[i];
-        const int64_t *work = p->work[kind][c],
-                      *transfer = p->transfer[i < hardware->nlinks       ? i
-                                              : hardware->nlinks - 1 < 0 ? 0
-                                                                         : hardware->nlinks - 1];
         text_printf(out, "register %d  %s\n", i + 1, placing_cut_text(arena, p->written, placed->cut[i].before));
         text_printf(out, "            stage %d takes %s", i,
                     human_seconds(arena, (double)(work[b] - work[from]) / p->scale));

@@ -202,7 +202,7 @@ static void add_replicas(Placing *p)
 }
 
 /* Of one of r replicas, on a kind of device: of each node in units, its part of the sum of the gradients included. */
-static int64_t *work_of(const Placing *p, const NodeTime *time, const Device *device, int r)
+static int64_t *work_of(const Placing *p, const NodeTime *time, const Device *device, int r, bool again)
 {
     int64_t *sum = arena_alloc(p->arena, sizeof *sum * (size_t)(p->n + 1));
     NodeId i = 0;
@@ -211,7 +211,8 @@ static int64_t *work_of(const Placing *p, const NodeTime *time, const Device *de
         for (; i < p->at[b]; i++) {
             const NodeTime slice = cost_slice(&time[i], r);
             const double sums = r > 1 ? cost_gradient_sum(device, cost_weight_floats(p->model, p->graph, i), r) : 0;
-            sum[b] += to_units(p, minibatch_time(p, &slice) + sums);
+            const double made = again ? (double)p->graph->microbatches * slice.forward : 0;
+            sum[b] += to_units(p, minibatch_time(p, &slice) + sums + made);
         }
     }
     return sum;
@@ -230,16 +231,19 @@ static void add_work(Placing *p)
             sum += minibatch_time(p, &time[k][i]);
         most = sum > most ? sum : most;
     }
+    p->again = arena_alloc(p->arena, sizeof *p->again * kinds);
     p->scale = most < 1e5 ? 1e12 : 1e17 / most; /* picoseconds, unless they would not fit */
     p->work = arena_alloc(p->arena, sizeof *p->work * kinds);
     for (int k = 0; k < hardware->ndevices; k++) {
         p->work[k] = arena_alloc(p->arena, sizeof **p->work * (size_t)p->nreplicas);
+        p->again[k] = arena_alloc(p->arena, sizeof **p->again * (size_t)p->nreplicas);
         for (int c = 0; c < p->nreplicas; c++) {
             Graph slice = *p->graph;
             slice.batch /= p->replicas[c];
             const NodeTime *of_slice =
                 p->replicas[c] > 1 ? cost_times(p->arena, p->model, &slice, p->backward, k) : time[k];
-            p->work[k][c] = work_of(p, of_slice, &hardware->device[k], p->replicas[c]);
+            p->work[k][c] = work_of(p, of_slice, &hardware->device[k], p->replicas[c], false);
+            p->again[k][c] = work_of(p, of_slice, &hardware->device[k], p->replicas[c], true);
         }
     }
 }

@@ -4,7 +4,8 @@
 
 /* ---- stages under the schedule ---- */
 
-/* The ring of stage s and its copies of the weights; true if it reads weights ahead, which replicas do not. */
+/* The ring of stage s and its copies of the weights; true if it has no replicas: it reads weights ahead, or its loss says
+ * when a phase ends (plan.c and sched.c refuse these). */
 static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int *first_delay, bool *stale,
                       PlaceStage *out, int *copies)
 {
@@ -28,13 +29,21 @@ static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int 
         *stale |= i == 0 && staleness > 0;
     }
     *copies = versions + ahead + 1 + (microbatches > 1) + p->model->states;
-    return ahead > 0;
+    bool judges = false;
+    for (int i = 0; i < pipeline->nphases; i++)
+        judges |= s == nstages - 1 && pipeline->phase[i].plateau_tests;
+    return ahead > 0 || judges;
+}
+
+static bool makes_again(const Pipeline *pipeline, int s)
+{
+    return pipeline->recompute || (pipeline->recomputes && s < pipeline->nrecomputes && pipeline->recomputes[s]);
 }
 
 /* ---- choices ---- */
 
 /* By number of replicas and first worker: the work, where all its workers are of one kind. */
-static const int64_t ***work_by_worker(const Placing *p, int workers, bool given)
+static const int64_t ***work_by_worker(const Placing *p, int64_t ***of, int workers, bool given)
 {
     const Hardware *hardware = p->model->hardware;
     const int64_t ***work = arena_alloc(p->arena, sizeof *work * (size_t)p->nreplicas);
@@ -44,7 +53,7 @@ static const int64_t ***work_by_worker(const Placing *p, int workers, bool given
             const int last = w + p->replicas[c] - 1 < workers ? w + p->replicas[c] - 1 : workers - 1;
             const int kind = hardware_kind(hardware, hardware_worker(hardware, w, workers));
             const int last_kind = hardware_kind(hardware, hardware_worker(hardware, last, workers));
-            work[c][w] = given || kind == last_kind ? p->work[kind][c] : NULL;
+            work[c][w] = given || kind == last_kind ? of[kind][c] : NULL;
         }
     }
     return work;
@@ -66,7 +75,8 @@ static void add_choices(const Placing *p, PlaceStage *stage, PlaceChoice *list, 
 }
 
 /* The mean of the stages is all work over their number where they run on devices of one kind, however it is cut; on
- * several kinds it is at most that of the slowest, and placing_solve looks at what came out. */
+ * several kinds, or where some make values again, it is at most that of the slowest, and placing_solve looks at what came
+ * out. */
 static void cap_work(Problem *made, double balance)
 {
     int64_t all = 0;
@@ -80,7 +90,7 @@ static void cap_work(Problem *made, double balance)
         made->stage[s].most_work = most < (double)all ? (int64_t)most : all;
 }
 
-Problem *problem_new(Placing *p, int nstages, int workers)
+Problem *problem_new(const Placing *p, int nstages, int workers)
 {
     Arena *a = p->arena;
     const Hardware *hardware = p->model->hardware;
@@ -95,7 +105,8 @@ Problem *problem_new(Placing *p, int nstages, int workers)
     made->stage = arena_alloc(a, n * sizeof *made->stage);
     made->choice = arena_alloc(a, n * sizeof *made->choice);
     made->sums = p->graph->microbatches > 1;
-    const int64_t ***work = work_by_worker(p, workers, !free && given);
+    const int64_t ***work = work_by_worker(p, p->work, workers, !free && given);
+    const int64_t ***again = work_by_worker(p, p->again, workers, !free && given);
     Arena *scratch = arena_new();
     bool stale = false;
     int first_delay[COUNT(p->settings->pipeline.phase)] = {0};
@@ -112,7 +123,10 @@ Problem *problem_new(Placing *p, int nstages, int workers)
         const int least = !free && given ? given[s] : 1;
         const int most = free && !alone ? workers - nstages + 1 : least;
         made->choice[s] = arena_alloc(a, sizeof(PlaceChoice) * (size_t)p->nreplicas);
-        add_choices(p, stage, made->choice[s], least, most, copies, made->sums, work);
+        const bool recomputes = makes_again(&p->settings->pipeline, s) && stage->ring > 1;
+        if (recomputes)
+            stage->ring = 0; /* of what it takes, which the solver does not count */
+        add_choices(p, stage, made->choice[s], least, most, copies, made->sums, recomputes ? again : work);
     }
     arena_free(scratch);
     made->in = (PlaceInput){
@@ -194,16 +208,21 @@ void problem_ban(Arena *arena, Problem *problem, int stage, const int *cut, cons
     problem->in.nbans = problem->bans.count;
 }
 
+const int64_t *problem_work(const Problem *problem, int stage, int worker, int replicas)
+{
+    int c = 0;
+    while (problem->choice[stage][c].replicas != replicas)
+        c++;
+    return problem->choice[stage][c].work[worker];
+}
+
 double problem_balance(const Problem *problem, const int *cut, const int *replicas)
 {
     int64_t most = 0, sum = 0;
     int worker = 0;
     for (int s = 0; s < problem->in.nstages; s++) {
         const int q = s ? cut[s - 1] : 0, p = s + 1 < problem->in.nstages ? cut[s] : problem->in.n;
-        int c = 0;
-        while (problem->choice[s][c].replicas != replicas[s])
-            c++;
-        const int64_t *sums = problem->choice[s][c].work[worker], work = sums[p] - sums[q];
+        const int64_t *sums = problem_work(problem, s, worker, replicas[s]), work = sums[p] - sums[q];
         worker += replicas[s];
         most = work > most ? work : most;
         sum += work;

@@ -17,7 +17,7 @@ typedef struct {
 } Problem;
 
 /* With as many workers as stages a stage has one, or the replicas of the written graph. */
-Problem *problem_new(Placing *placing, int nstages, int workers);
+Problem *problem_new(const Placing *placing, int nstages, int workers);
 /* The caps again, after a change of `cap` or `device_cap`. */
 void problem_caps(Problem *problem);
 bool problem_capped(const Problem *problem);
@@ -25,6 +25,8 @@ bool problem_capped(const Problem *problem);
 bool problem_over(const Problem *problem, int worker, int replicas, int64_t bytes, int64_t worker_bytes);
 /* The stage that this placement gives to `stage` shall not be again. */
 void problem_ban(Arena *arena, Problem *problem, int stage, const int *cut, const int *replicas);
+/* Prefix sums of a stage with so many replicas that begins with this worker. */
+const int64_t *problem_work(const Problem *problem, int stage, int worker, int replicas);
 /* The slowest stage over the mean, without transfers. */
 double problem_balance(const Problem *problem, const int *cut, const int *replicas);
 

@@ -90,6 +90,9 @@ for wish in 'minimize = memory' 'balance = 9'; do
 done
 "$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(workers = 4)' --set pipeline.cure=lookahead --json >out.json 2>err
 is "$(json out.json "d['stages'][0]['replicas']")" 1 "a stage that reads weights ahead has none"
+"$PNETC" check even.pnet "${options[@]}" --set 'pipeline.registers=auto(stages = 2, workers = 4)' --set train.test_every=100 \
+    --set 'pipeline.schedule=hybrid(stale, when = plateau(tests = 3), then = sequential)' --json >out.json 2>err
+is "$(json out.json "[s['replicas'] for s in d['stages']]")" "[2, 1]" "nor has one whose loss ends a phase"
 capped() { "$PNETC" check even.pnet "${options[@]}" --set "pipeline.registers=auto(stages = 2, workers = 4, memory = \"$1\")" --json >out.json 2>err; }
 capped '100 kB'
 nearest=$(sed -n 's/^hint: the nearest possible is memory = "\(.*\)" (.*/\1/p' err)
