@@ -35,6 +35,8 @@ typedef struct {
 Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model);
 double stage_time(const StageTime *stage); /* its work */
 
+/* predict_steps.c. Seconds from one update to the next in the simulated steady state of the first phase. */
+double predict_step(Arena *arena, const Sched *sched, const Prediction *prediction);
 /* What the stages do in the simulated steady state while the first of them makes `updates` updates: every step that
  * lies in that time, also in part. Times are seconds from its beginning. */
 typedef struct {

@@ -1,0 +1,266 @@
+/* predict_steps.c: a schedule run in simulated time.
+ *
+ * Workers take their steps one at a time; where several stages share a worker, the step that can begin first goes first
+ * (the lower stage on a tie). Time: steps x stages. */
+#include <math.h>
+
+#include "predict.h"
+
+typedef struct {
+    const Step *step;
+    int count, at;
+    double *forward_end, *backward_end, *weights_end; /* per microbatch; NAN: not yet */
+    double *update_end;                               /* per minibatch */
+    double *begin, *end;                              /* per step; NULL: not wanted */
+} Track;
+
+/* Registers of one cut that hold up their giver alike. */
+typedef struct {
+    int slots, gradient_slots; /* gradient 0: none */
+    bool kept_consumer, kept_producer;
+} Queue;
+
+typedef struct {
+    const Sched *sched;
+    const Prediction *p;
+    Track *track;
+    double *ready; /* per stage, of its next step */
+    double *worker_free, *link_free;
+    Queue **queue;
+    int *nqueues;
+    Link *link; /* per cut */
+} Run;
+
+static void make_queues(Arena *arena, Run *run)
+{
+    const Sched *sched = run->sched;
+    const Pipe *pipe = sched->pipe;
+    for (int e = 0; e < pipe->nedges; e++) {
+        const Edge *edge = &pipe->edge[e];
+        const Queue queue = {sched->forward_slots[e], edge->gradient ? sched->gradient_slots[e] : 0,
+                             edge->kept_consumer, edge->kept_producer};
+        Queue **list = &run->queue[edge->from];
+        if (!*list)
+            *list = arena_alloc(arena, sizeof **list * (size_t)pipe->nedges);
+        bool known = false;
+        for (int i = 0; i < run->nqueues[edge->from]; i++) {
+            const Queue *q = &(*list)[i];
+            known |= q->slots == queue.slots && q->gradient_slots == queue.gradient_slots &&
+                     q->kept_consumer == queue.kept_consumer && q->kept_producer == queue.kept_producer;
+        }
+        if (!known)
+            (*list)[run->nqueues[edge->from]++] = queue;
+    }
+}
+
+static double later(double a, double b) /* NAN wins: not known yet */
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+/* When the next step of a stage can begin, but for its worker and the links; NAN: what it waits for is not known yet.
+ */
+static double ready(const Run *run, int s)
+{
+    const Track *t = &run->track[s];
+    if (t->at == t->count)
+        return NAN;
+    const Step step = t->step[t->at];
+    const int64_t m = step.n;
+    double when = 0;
+    if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS)
+        return when;
+    const bool forward = step.kind == STEP_FORWARD;
+    if (forward && s > 0)
+        when = later(t[-1].forward_end[m], when);
+    if (forward)
+        for (int i = 0; i < run->nqueues[s]; i++) { /* room in the registers behind */
+            const Queue *q = &run->queue[s][i];
+            const int64_t old = m - q->slots;
+            if (old < 0)
+                continue;
+            when = later(q->kept_consumer ? t[1].weights_end[old] : t[1].forward_end[old], when);
+            if (q->kept_producer && !isnan(when))
+                when = later(t->weights_end[old], when);
+        }
+    bool gradient = false;
+    for (int i = 0; !forward && i < run->nqueues[s]; i++)
+        gradient |= run->queue[s][i].gradient_slots > 0;
+    if (gradient)
+        when = later(t[1].backward_end[m], when);
+    for (int i = 0; !forward && s > 0 && i < run->nqueues[s - 1]; i++) {
+        const int slots = run->queue[s - 1][i].gradient_slots;
+        if (slots > 0 && m >= slots && !isnan(when))
+            when = later(t[-1].backward_end[m - slots], when);
+    }
+    return when;
+}
+
+/* The end of a transfer of `seconds` over the cut that begins at `from`. */
+static double carry(Run *run, int cut, double from, double seconds)
+{
+    const double begin = from > run->link_free[cut] ? from : run->link_free[cut];
+    return run->link_free[cut] = begin + seconds;
+}
+
+/* When all workers of a stage are. */
+static double workers_free(const Run *run, int s)
+{
+    const StageTime *stage = &run->p->stage[s];
+    double last = run->worker_free[stage->worker];
+    for (int w = 1; w < stage->workers; w++)
+        last = later(run->worker_free[stage->worker + w], last);
+    return last;
+}
+
+/* Does the next step of a stage, which is ready at `when`. Ends include the transfer to the reader. */
+static void take(Run *run, int s, double when)
+{
+    Track *t = &run->track[s];
+    const StageTime *time = &run->p->stage[s];
+    const Step step = t->step[t->at++];
+    const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
+    const bool gives = s + 1 < run->p->nstages;
+    double *worker = &run->worker_free[time->worker]; /* and those behind it, for its replicas */
+    const double slice = (double)run->sched->pipe->graph->microbatches;
+    const bool splits = run->sched->phase[0].late[s] > 0, weights = step.kind == STEP_WEIGHTS;
+    double seconds = forward    ? time->forward / slice
+                     : backward ? (time->backward - (splits ? time->weights : 0)) / slice
+                     : weights  ? time->weights / slice
+                                : time->update;
+    if (forward && gives && !run->link[s].overlap)
+        seconds += time->give / slice;
+    if (forward && s > 0 && !run->link[s - 1].overlap)
+        seconds += run->p->stage[s - 1].give / slice;
+    if (backward && s > 0 && !run->link[s - 1].overlap)
+        seconds += run->p->stage[s - 1].back / slice;
+    if (backward && gives && !run->link[s].overlap)
+        seconds += time->back / slice;
+    const double free = workers_free(run, s), begin = free > when ? free : when, end = begin + seconds;
+    for (int w = 0; w < time->workers; w++)
+        worker[w] = end;
+    if (t->begin) {
+        t->begin[t->at - 1] = begin;
+        t->end[t->at - 1] = end;
+    }
+    if (forward)
+        t->forward_end[step.n] = gives && run->link[s].overlap ? carry(run, s, end, time->give / slice) : end;
+    else if (backward)
+        t->backward_end[step.n] =
+            s > 0 && run->link[s - 1].overlap ? carry(run, s - 1, end, run->p->stage[s - 1].back / slice) : end;
+    else if (!weights)
+        t->update_end[step.n] = end;
+    if (weights || (backward && !splits))
+        t->weights_end[step.n] = weights ? end : t->backward_end[step.n];
+}
+
+/* Runs all steps; the times of the updates of each stage are what is wanted. */
+static bool run_steps(Run *run)
+{
+    const int nstages = run->p->nstages;
+    for (int s = 0; s < nstages; s++)
+        run->ready[s] = ready(run, s);
+    for (;;) {
+        int first = -1;
+        double first_begin = 0, first_ready = 0;
+        bool left = false;
+        for (int s = 0; s < nstages; s++) {
+            left |= run->track[s].at < run->track[s].count;
+            const double when = run->ready[s];
+            if (isnan(when))
+                continue;
+            const double busy = workers_free(run, s), begin = busy > when ? busy : when;
+            if (first < 0 || begin < first_begin) {
+                first = s;
+                first_begin = begin;
+                first_ready = when;
+            }
+        }
+        if (first < 0)
+            return !left;
+        take(run, first, first_ready);
+        for (int s = first - 1; s <= first + 1; s++) /* others wait for nothing of this stage */
+            if (s >= 0 && s < nstages)
+                run->ready[s] = ready(run, s);
+    }
+}
+
+/* The first phase alone, run for long enough. The steady state lasts from update `from` to update `to`: behind the
+ * warm-up, and before the drain, by `more` updates. */
+static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64_t more, bool wanted, int64_t *from,
+                    int64_t *to)
+{
+    Sched phase = *sched;
+    phase.nphases = 1;
+    const int n = sched->pipe->nstages;
+    const int64_t slices = sched->pipe->graph->microbatches;
+    int64_t warmup = 0;
+    for (int s = 0; s < n; s++)
+        warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
+    warmup = (warmup + slices - 1) / slices;
+    const int64_t fill = (n + slices - 1) / slices, steady = slices < 4 ? 64 / slices : 16;
+    const int64_t minibatches = 3 * warmup + 3 * fill + steady + more;
+    const size_t stages = (size_t)n;
+    Run run = {
+        .sched = sched,
+        .p = p,
+        .track = arena_alloc(arena, sizeof(Track) * stages),
+        .ready = arena_alloc(arena, sizeof(double) * stages),
+        .worker_free = arena_alloc(arena, sizeof(double) * MAX_STAGES),
+        .link_free = arena_alloc(arena, sizeof(double) * stages),
+        .queue = arena_alloc(arena, sizeof(Queue *) * stages),
+        .nqueues = arena_alloc(arena, sizeof(int) * stages),
+        .link = arena_alloc(arena, sizeof(Link) * stages),
+    };
+    make_queues(arena, &run);
+    for (int s = 0; s < n; s++) {
+        Track *t = &run.track[s];
+        t->step = sched_steps(arena, &phase, s, minibatches, &t->count);
+        t->forward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
+        t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
+        t->weights_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
+        t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        if (wanted) {
+            t->begin = arena_alloc(arena, sizeof(double) * (size_t)t->count);
+            t->end = arena_alloc(arena, sizeof(double) * (size_t)t->count);
+        }
+        for (int64_t m = 0; m < minibatches * slices; m++)
+            t->forward_end[m] = t->backward_end[m] = t->weights_end[m] = NAN;
+        run.link[s] = hardware_link(p->model->hardware, s);
+    }
+    if (!run_steps(&run))
+        ICE("predict: a proved schedule does not run");
+    *from = warmup + fill + 8;
+    *to = minibatches - 1 - 2 * warmup - fill;
+    return run;
+}
+
+double predict_step(Arena *arena, const Sched *sched, const Prediction *p)
+{
+    int64_t from, to;
+    const Run run = simulate(arena, sched, p, 0, false, &from, &to);
+    double most = 0; /* all stages keep the pace of the slowest in the end; it shows it at once */
+    for (int s = 0; s < p->nstages; s++) {
+        const double *end = run.track[s].update_end, step = (end[to] - end[from]) / (double)(to - from);
+        most = step > most ? step : most;
+    }
+    return most;
+}
+
+TimedWindow predict_window(Arena *arena, const Sched *sched, const Prediction *p, int updates)
+{
+    Arena *scratch = arena_new();
+    int64_t from, to;
+    const Run run = simulate(scratch, sched, p, updates, true, &from, &to);
+    const double *update = run.track[0].update_end, zero = update[to - updates], last = update[to];
+    VEC(TimedStep) list = {0};
+    for (int s = 0; s < p->nstages; s++) {
+        const Track *t = &run.track[s];
+        for (int i = 0; i < t->count; i++)
+            if (t->begin[i] < last && t->end[i] > zero)
+                *vec_push(arena, &list) =
+                    (TimedStep){t->step[i].kind, s, t->step[i].n, t->begin[i] - zero, t->end[i] - zero};
+    }
+    arena_free(scratch);
+    return (TimedWindow){list.at, list.count, last - zero};
+}
