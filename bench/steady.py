@@ -1,12 +1,12 @@
 """steady: what a program's --trace says of its run once it is under way: medians over the minibatches, so that the first ones,
 which fault pages in and fill the pipe, and the last ones, which empty it, do not count. Imported by cost_model, cuts,
-paper_speedup.
+paper_speedup, schedules.
 """
 import json
 import statistics
 
 WORK_TIME = "on a core us"
-STEPS = ("forward", "backward", "update")
+STEPS = ("forward", "backward", "weight part", "update")  # weight part: where backwards are split
 
 
 def of(path):
@@ -34,5 +34,5 @@ def busy_of(track):
         if event["name"] in times:
             times[event["name"]].append(took)
     slices = round(len(times["forward"]) / len(times["update"]))  # microbatches of a minibatch
-    forward, backward, update = (statistics.median(times[name]) for name in STEPS)
-    return slices * (forward + backward) + update
+    forward, backward, weights, update = (statistics.median(times[name] or [0]) for name in STEPS)
+    return slices * (forward + backward + weights) + update

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
 export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
-for name in cure cuts lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness throughput; do
+for name in cure cuts lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness schedules throughput; do
     help=$("$ROOT/bench/$name" --help 2>&1)
     is $? 0 "$name --help"
     like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
@@ -31,6 +31,10 @@ out=$("$ROOT/bench/cure" --data cifar --only stale_1f1b_none,stale_1f1b_auto --s
 is $? 0 "cure: a table of two rows"
 like "$out" '^stale_1f1b_auto +\(5,12,17\) +4 +8 +[0-9] +3\.50 ' "cure: the row of a cure"
 is "$(value cure.json stale_1f1b_auto_stability) $(value cure.json stale_1f1b_auto_diverged)" "3.5 0" "cure: --json"
+out=$("$ROOT/bench/schedules" --only lenet5_2_zb_h1,lenet5_2_stale_1f1b --steps 10 --json schedules.json 2>&1)
+is $? 0 "schedules: a table of three rows"
+like "$out" '^lenet5 +2 +zb_h1 +[0-9]+ +[0-9.]+ +[0-9]+ % +-?[0-9]+ % +[0-9.]+ +[0-9.]+ +0 +1' "schedules: the row of zb_h1"
+is "$(value schedules.json lenet5_2_stale_1f1b_staleness) $(value schedules.json lenet5_2_zb_h1_copies)" "1 1" "schedules: --json"
 out=$(table --steps 3)
 is $? 0 "paper_accuracy: a table of two rows"
 like "$out" '^stale_7 +\(7\) +2 +4 +2 +2\.50 +5\.37 ' "paper_accuracy: the row of ppv(7)"
