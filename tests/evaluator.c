@@ -10,19 +10,25 @@
  *     its forward of n finds    b + max(0, n - b M - w(s)) / M    updates done
  *     its backward of n finds   n / M, as backwards ascend and each M of them are an update
  *
+ * Weight versions are kept with the velocity and the mean change that they had. The coefficients of corrections are worked out here by the
+ * formulas of grammar/REFERENCE.md, section 9.1; a file with a cure has one phase.
+ *
  * Data and initial values come from the runtime; slices of a minibatch are taken here. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ast.h"
+#include "correction.h"
 #include "op.h"
 #include "order.h"
 #include "ref/kernels.h"
 #include "rt.h"
 #include "settings.h"
 
-static const float rate = 0.02f, momentum = 0.9f, decay = 5e-4f;
+static const double rate = 0.02, momentum = 0.9;
+static const float decay = 5e-4f;
 
 static _Noreturn void stop(const char *text, const char *what)
 {
@@ -148,7 +154,8 @@ static Versions versions_of(const Pipeline *pipeline, int stages, int stage, int
     const char *order = pipeline->phase[p].order->name, *rule = pipeline->phase[p].rule->name;
     const bool vertical = !strcmp(rule, "vertical_sync"), stash = !strcmp(rule, "stash");
     const bool buffers = !strcmp(rule, "two_buffer");
-    if (!vertical && !stash && !buffers && strcmp(rule, "stale") != 0 && strcmp(rule, "replay") != 0)
+    if (!vertical && !stash && !buffers && strcmp(rule, "stale") != 0 && strcmp(rule, "replay") != 0 &&
+        strcmp(rule, "predict") != 0)
         stop("no such weight rule here: ", rule);
     const int64_t before = ahead(order, stages - 1 - (vertical ? 0 : stage)), in_phase = n - begin * slices;
     Versions v = {.forward = minibatch, .backward = minibatch, .replay = !strcmp(rule, "replay")};
@@ -161,14 +168,108 @@ static Versions versions_of(const Pipeline *pipeline, int stages, int stage, int
     return v;
 }
 
+/* ---- corrections ---- */
+
+typedef struct {
+    double momentum, factor, on_velocity, on_gradient; /* of an update */
+    double forward, backward;                          /* reads this many rates of velocity ahead */
+    double memory, back;                               /* of the mean change; how many of them a backward goes back */
+    double divisor, part, warmup;                      /* of the rate, at the beginning, for which part of the run */
+    int64_t group;                                     /* minibatches of an update */
+} Corrected;
+
+static int64_t rounded_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t delay_of(const Pipeline *pipeline, int behind)
+{
+    const int64_t before = ahead(pipeline->phase[0].order->name, behind);
+    return before < 0 ? 0 : rounded_up(before, pipeline->microbatches);
+}
+
+static const CorrectionChoice *chosen(const Pipeline *pipeline, const char *name)
+{
+    for (int i = 0; i < pipeline->cure.count; i++)
+        if (!strcmp(pipeline->cure.correction[i].def->name, name))
+            return &pipeline->cure.correction[i];
+    return NULL;
+}
+
+static Corrected corrected(const Pipeline *pipeline, int stages, int stage)
+{
+    static const char *const known[] = {"accumulate",  "momentum_by_delay", "spike", "lookahead",
+                                        "discrepancy", "lr_reschedule",     "warmup"};
+    Corrected c = {.momentum = momentum, .factor = 1, .on_velocity = 1, .group = 1};
+    const CorrectionChoice *choice[COUNT(known)];
+    int64_t d = delay_of(pipeline, stages - 1 - stage);
+    int found = 0;
+    for (int i = 0; i < COUNT(known); i++)
+        found += (choice[i] = chosen(pipeline, known[i])) != NULL;
+    if (found < pipeline->cure.count || (found > 0 && pipeline->nphases > 1))
+        stop("no such cure here", "");
+    if (!strcmp(pipeline->phase[0].rule->name, "predict")) {
+        const int64_t after = (delay_of(pipeline, stages - 1) - d) / 2; /* until the first stage's backward */
+        c.forward = (double)(d + after);
+        c.backward = (double)after;
+    }
+    if (d == 0)
+        return c;
+    if (choice[0]) {
+        c.group = (int64_t)choice[0]->arg[0];
+        c.factor *= (double)c.group;
+        c.forward /= (double)c.group;
+        c.backward /= (double)c.group;
+        d = rounded_up(d, c.group);
+    }
+    if (choice[1]) {
+        c.momentum = 1 - 1 / fmax(1 / (1 - momentum), choice[1]->arg[0] * (double)d);
+        c.factor *= (1 - c.momentum) / (1 - momentum);
+    }
+    if (choice[2]) {
+        const double kept = pow(c.momentum, choice[2]->arg[0] * (double)d);
+        c.on_velocity = kept;
+        c.on_gradient = (1 - kept) / (1 - c.momentum);
+    }
+    const char *rule = pipeline->phase[0].rule->name; /* cure = auto has no lookahead where others choose the version */
+    const bool current = strcmp(rule, "predict") && strcmp(rule, "vertical_sync") && strcmp(rule, "two_buffer");
+    if (choice[3] && (current || !pipeline->cure.automatic))
+        c.forward =
+            c.on_velocity * c.momentum * (1 - pow(c.momentum, choice[3]->arg[0] * (double)d)) / (1 - c.momentum);
+    if (choice[4]) {
+        c.memory = pow(choice[4]->arg[0], 1.0 / (double)d);
+        c.back = (double)d;
+    }
+    if (choice[5]) {
+        c.divisor = (double)d;
+        c.part = choice[5]->arg[0];
+    }
+    c.warmup = choice[6] ? choice[6]->arg[0] : 0;
+    return c;
+}
+
+/* Of update t of a run. */
+static double rate_of(const Corrected *c, int64_t t, int64_t steps)
+{
+    const double until = c->part * (double)steps, rises = c->warmup * (double)steps;
+    double factor = c->factor;
+    if (c->divisor > 1 && (double)t < until)
+        factor *= pow(c->divisor, (double)t / until - 1);
+    if ((double)t + 1 < rises)
+        factor *= ((double)t + 1) / rises;
+    return rate * factor;
+}
+
 /* ---- training ---- */
 
 typedef struct {
     const Graph *graph;
     const Pipeline *pipeline;
     Eval *eval;
-    float ***version; /* of each update, of each parameter */
-    float **velocity, **sum;
+    int64_t steps;
+    float ***version, ***velocity, ***change; /* of each update, of each parameter; change: the mean one */
+    float **sum, **gathered;                  /* of the microbatches of a minibatch, of the minibatches of an update */
 } Trainer;
 
 /* The weights of all stages for a pass of microbatch n. Running statistics have no versions. */
@@ -177,9 +278,18 @@ static void set_weights(Trainer *t, int64_t n, bool backward)
     for (int p = 0; p < t->graph->nparams; p++) {
         const Param *param = &t->graph->param[p];
         const Versions v = versions_of(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node), n);
-        if (!param->running)
-            memcpy(t->eval->param[p], t->version[backward ? v.backward : v.forward][p],
-                   sizeof(float) * (size_t)size_of(param));
+        if (param->running)
+            continue;
+        const Corrected c = corrected(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node));
+        const bool own = t->pipeline->phase[0].rule->backward_reads_own;
+        const int64_t at = backward ? v.backward : v.forward;
+        const float *w = t->version[at][p], *velocity = t->velocity[at][p], *change = t->change[at][p];
+        const float step = (float)(rate_of(&c, at, t->steps) * (backward ? c.backward : c.forward)),
+                    back = (float)c.back;
+        for (int64_t i = 0; i < size_of(param); i++)
+            t->eval->param[p][i] = backward && own          ? w[i]
+                                   : backward && c.back > 0 ? w[i] - back * change[i]
+                                                            : w[i] - step * velocity[i];
     }
 }
 
@@ -195,21 +305,45 @@ static void set_input(Trainer *t, pn_stage *stage, int64_t n, void *whole)
     }
 }
 
-/* The mean gradient of the microbatches, summed as they come; with the last one the next version. */
+/* Version `next` of element i, which moves by gradient g. */
+static void move(const Trainer *t, const Corrected *c, int p, int64_t i, int64_t now, float g)
+{
+    const float m = (float)c->momentum, r = (float)rate_of(c, now, t->steps), w = t->version[now][p][i];
+    const float on_velocity = (float)c->on_velocity, on_gradient = (float)c->on_gradient;
+    const float d = g + decay * w, v = m * t->velocity[now][p][i] + d;
+    const bool plain = c->on_velocity == 1 && c->on_gradient == 0;
+    const float next = plain ? w - r * v : w - r * (on_gradient * d + on_velocity * v);
+    t->version[now + 1][p][i] = next;
+    t->velocity[now + 1][p][i] = v;
+    t->change[now + 1][p][i] = (float)c->memory * t->change[now][p][i] + (float)(1 - c->memory) * (next - w);
+}
+
+/* The mean gradient of the microbatches, summed as they come; with the last one the next version, which moves with the last
+ * minibatch of a group. */
 static void learn(Trainer *t, int64_t n)
 {
-    const int64_t slices = t->graph->microbatches, slice = n % slices, minibatch = n / slices;
-    for (int p = 0; p < t->graph->nparams; p++)
-        for (int64_t i = 0; !t->graph->param[p].running && i < size_of(&t->graph->param[p]); i++) {
-            float *sum = &t->sum[p][i], *v = &t->velocity[p][i];
-            const float g = t->eval->param_gradient[p][i], w = t->version[minibatch][p][i];
+    const int64_t slices = t->graph->microbatches, slice = n % slices, now = n / slices;
+    for (int p = 0; p < t->graph->nparams; p++) {
+        const Param *param = &t->graph->param[p];
+        const Corrected c = corrected(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node));
+        const int64_t waiting = now % c.group;
+        for (int64_t i = 0; !param->running && i < size_of(param); i++) {
+            float *sum = &t->sum[p][i], *gathered = &t->gathered[p][i];
+            const float g = t->eval->param_gradient[p][i];
             *sum = slice == 0 ? g : *sum + g;
             if (slice < slices - 1)
                 continue;
             const float mean = slices > 1 ? *sum / (float)slices : *sum;
-            *v = momentum * *v + (mean + decay * w);
-            t->version[minibatch + 1][p][i] = w - rate * *v;
+            *gathered = waiting ? *gathered + mean : mean;
+            if (waiting == c.group - 1) {
+                move(t, &c, p, i, now, c.group > 1 ? *gathered / (float)c.group : *gathered);
+                continue;
+            }
+            t->version[now + 1][p][i] = t->version[now][p][i];
+            t->velocity[now + 1][p][i] = t->velocity[now][p][i];
+            t->change[now + 1][p][i] = t->change[now][p][i];
         }
+    }
 }
 
 /* Stage after stage, the last first: what a stage takes from those before it is still what their forwards gave. */
@@ -231,12 +365,15 @@ static Eval *train(Arena *arena, const Graph *graph, const Settings *settings, i
     pn_run *run = open_data(arena, graph, &settings->train);
     pn_stage stage = {.run = run, .samples = run->program->batch};
     const size_t nparams = (size_t)(graph->nparams + 1);
-    Trainer t = {.graph = graph, .pipeline = &settings->pipeline, .eval = eval_new(arena, graph)};
-    t.velocity = arena_alloc(arena, sizeof *t.velocity * nparams);
+    Trainer t = {.graph = graph, .pipeline = &settings->pipeline, .eval = eval_new(arena, graph), .steps = steps};
+    float ****const history[] = {&t.version, &t.velocity, &t.change};
+    for (int k = 0; k < COUNT(history); k++) {
+        *history[k] = arena_alloc(arena, sizeof **history[k] * (size_t)(steps + 1));
+        for (int64_t v = 0; v <= steps; v++)
+            (*history[k])[v] = arena_alloc(arena, sizeof ***history[k] * nparams);
+    }
     t.sum = arena_alloc(arena, sizeof *t.sum * nparams);
-    t.version = arena_alloc(arena, sizeof *t.version * (size_t)(steps + 1));
-    for (int64_t v = 0; v <= steps; v++)
-        t.version[v] = arena_alloc(arena, sizeof **t.version * nparams);
+    t.gathered = arena_alloc(arena, sizeof *t.gathered * nparams);
     int64_t largest = 0;
     for (int i = 0; i < graph->ninputs; i++) {
         const int64_t count = shape_count(&graph->node[graph->input[i]].shape);
@@ -245,10 +382,11 @@ static Eval *train(Arena *arena, const Graph *graph, const Settings *settings, i
     void *whole = arena_alloc(arena, sizeof(float) * (size_t)(largest * run->program->batch));
     for (int p = 0; p < graph->nparams; p++) {
         const size_t bytes = sizeof(float) * (size_t)size_of(&graph->param[p]);
-        t.velocity[p] = arena_alloc(arena, bytes);
         t.sum[p] = arena_alloc(arena, bytes);
-        for (int64_t v = 0; v <= steps; v++)
-            t.version[v][p] = arena_alloc(arena, bytes);
+        t.gathered[p] = arena_alloc(arena, bytes);
+        for (int k = 0; k < COUNT(history); k++)
+            for (int64_t v = 0; v <= steps; v++)
+                (*history[k])[v][p] = arena_alloc(arena, bytes);
         initialise(&graph->param[p], run->seed, t.eval->param[p]);
         memcpy(t.version[0][p], t.eval->param[p], bytes);
     }

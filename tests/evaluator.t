@@ -2,19 +2,10 @@
 # evaluator.t: generated programs against the compiler's evaluator: the network as written, not fused, not cut, trained by
 # plain loops over an explicit history of weights, must end with the same bits as the program of target ref, in stages,
 # under every order and weight rule.
-# shellcheck source=tests/tap.sh
-. "$(dirname "$0")/tap.sh"
-cd "$ROOT" || exit 1
+# shellcheck source=tests/evaluator.sh
+. "$(dirname "$0")/evaluator.sh"
 STEPS=8
 turn=0
-
-# shellcheck disable=SC2086 # libraries
-${CC:-gcc} -std=c11 -D_POSIX_C_SOURCE=200809L -O2 -ffp-contract=off -pthread -Wall -Wextra -Werror ${LDFLAGS:-} \
-    -iquote compiler -iquote runtime tests/evaluator.c -o "$WORK/evaluator" "$B"/lib/libpnetc.a "$B"/lib/libpn_core.a \
-    "$B"/lib/libpn_ref.a -ljansson -lz -lm >"$WORK/log" 2>&1
-built=$?
-ok $built "the evaluator's trainer compiles"
-[ $built = 0 ] || { note "$(head -20 "$WORK/log")"; done_testing; }
 
 # Every op that the network below does not have is in tests/nets.
 cat >"$WORK/ops.pnet" <<'END'
@@ -34,46 +25,10 @@ train {
     batch = 10
 }
 END
-# compare NAME FILE SCHEDULE BATCH STEPS: the program of FILE under SCHEDULE against the evaluator
-compare() {
-    local name=$1 file=$2 schedule=$3 batch=$4 steps=$5 program
-    rm -rf "$WORK/program"
-    sed '/^ *schedule *=/d; /^pipeline *{/,/^}/d' "$file" >"$WORK/net.pnet"
-    printf 'pipeline {\n    schedule = %s\n    balance = 1000\n}\n' "$schedule" >>"$WORK/net.pnet"
-    sed -i "s/^\( *batch *=\).*/\1 $batch/" "$WORK/net.pnet"
-    "$PNETC" build "$WORK/net.pnet" -o "$WORK/program" --quiet --target=ref --set train.warmup=0 \
-        --set 'train.optimizer=sgd(momentum = 0.9, weight_decay = 5e-4)' --set 'train.lr=constant(0.02)' >"$WORK/log" 2>&1 ||
-        note "$(cat "$WORK/log")"
-    program=$(find "$WORK/program" -maxdepth 1 -type f -perm -u+x 2>/dev/null | head -1)
-    "$program" --quiet --steps "$steps" --save "$WORK/saved" --eval-every 3 >"$WORK/log" 2>&1
-    "$WORK/evaluator" "$WORK/net.pnet" "$steps" "$WORK/saved" >"$WORK/compared" 2>&1
-    local same=$?
-    ok $same "$name, $schedule: weights after $steps steps are the evaluator's, bit for bit"
-    [ $same = 0 ] || note "$(cat "$WORK/log" "$WORK/compared")"
-}
 for file in examples/lenet5.pnet tests/nets/branches.pnet tests/nets/residual.pnet "$WORK/ops.pnet"; do
     compare "$(basename "$file" .pnet)" "$file" sequential 10 $STEPS
 done
 
-# Stages of every kind: a skip across two cuts, dropout, batch_norm; few samples, for the naive kernels.
-cat >"$WORK/deep.pnet" <<'END'
-network deep {
-    input image: f32[1, 28, 28]
-    input label: class[10]
-    a = image |> avgpool(4) |> conv(3, kernel = 3) |> batch_norm |> relu
-    register
-    b = a |> conv(3, kernel = 3, pad = 1) |> tanh
-    register
-    c = b + a |> dropout(0.2) |> linear(16) |> relu
-    register
-    d = c |> linear(16) |> batch_norm |> relu
-    loss softmax_cross_entropy(linear(d + c, 10), label)
-}
-train {
-    data  = digits(train = 240, test = 24)
-    batch = 12
-}
-END
 for order in sequential lockstep lockstep_b 1f1b gpipe 1f1b_flush zb_h1; do
     for rule in stale stash vertical_sync two_buffer replay; do
         slices=4

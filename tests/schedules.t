@@ -1,5 +1,5 @@
 #!/bin/bash
-# schedules.t: orders x weight rules x microbatches x cuts, drawn by seed, as whole programs: the threaded run saves the same
+# schedules.t: orders x weight rules x microbatches x recomputation x corrections x cuts, drawn by seed, as whole programs: the threaded run saves the same
 # bits as the serial one; what a program measures is what `pnetc check --json` said; a schedule that empties the pipe for
 # each update saves the same bits as one stage that sums the same microbatches. SEEDS="5 6 7" tests/schedules.t draws others,
 # DRAWS=40 more of them.
@@ -51,9 +51,10 @@ for seed in $SEEDS; do
         again=$(pick "$RANDOM" no no yes list)
         [ "$again" = list ] && case $cut in 1 | 2) again="(yes, no)" ;; 1,3) again="(no, yes, no)" ;; *) again="(yes, no, no, yes, no)" ;; esac
         schedule="schedule(\"$order\", weights = $rule, microbatches = $slices, recompute = $again)"
-        what="$net ($cut) $order, $rule, $slices slices, recompute $again"
+        cure=$(pick "$RANDOM" none none auto "accumulate(a = 3)" "(accumulate, lookahead)" discrepancy)
+        what="$net ($cut) $order, $rule, $slices slices, recompute $again, cure $cure"
         rm -rf program one ./*.safetensors
-        if ! program program "$net" "$schedule" --set "pipeline.registers=ppv($cut)"; then
+        if ! program program "$net" "$schedule" --set "pipeline.registers=ppv($cut)" --set "pipeline.cure=$cure"; then
             like "$(cat build.log)" '^[^:]*:[0-9]+:[0-9]+: error: .*\[P0[0-9]+\]$' "seed $seed: $what: refused, and where"
             continue
         fi
@@ -62,7 +63,7 @@ for seed in $SEEDS; do
         cmp -s serial.safetensors threads.safetensors
         ok $? "seed $seed: $what: serial equals threads ($target)"
         "$PNETC" check "$net.pnet" --json --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" \
-            --set "pipeline.registers=ppv($cut)" >check.json 2>/dev/null
+            --set "pipeline.registers=ppv($cut)" --set "pipeline.cure=$cure" >check.json 2>/dev/null
         is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
         case $order in
         gpipe | 1f1b_flush | zb_h1 | sequential)
