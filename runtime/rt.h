@@ -124,6 +124,7 @@ static inline int64_t pn_slice(const pn_program *program)
 /* Records the first error ("stage 1: conv2: ..."), stops every stage, unwinds. stage NULL: before or after the run:
  * prints and exits 1. */
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fail_check(pn_stage *stage); /* unwinds if the run has been stopped */
 
 /* Losses report here, each replica for its slice: of a microbatch, mean loss over `count` samples and how many top-1 answers were right (correct <
  * 0: not a classifier). */

@@ -39,9 +39,13 @@ done < <(find compiler -name '*.[ch]' | sort)
 while read -r file; do
     room=$(basename "$(dirname "$file")")
     while read -r header; do
+        case $room/$header in
+        world/core/*) continue ;; # a rank tells what happens to its stages, its log and its files
+        esac
         case $header in
         pn.h | pn_profile.h | rt.h | *.def) continue ;;
         core/driver.h) [ "$room" = transport ] && continue ;; # transports drive the stages
+        world/world.h) case $room in core | transport | cuda) continue ;; esac ;;
         ref/kernels.h) [ "$room" = cpu ] && continue ;;       # what no library does is done once, naively
         esac
         [ -e "runtime/$room/${header#"$room"/}" ] || {

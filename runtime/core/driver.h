@@ -71,6 +71,5 @@ int64_t driver_most_apart(const pn_program *program);
  * once all threads of the stages have ended. */
 void fail_record(pn_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void fail_unwind(pn_stage *stage); /* to the running step of this stage */
-void fail_check(pn_stage *stage);            /* unwinds if the run has been stopped */
 
 #endif

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/driver.h"
 #include "cuda/cuda.h"
 #include "world/world.h"
 

@@ -79,7 +79,7 @@ static int find_carrier(const pn_run *run, const Round *round)
 
 static pn_stage *any_stage(pn_run *run)
 {
-    return &run->stage[world_first(run->world, run->world->launch.rank)];
+    return &run->stage[world_first(run->world, world_rank(run))];
 }
 
 static bool exchange(pn_stage *stage, const pn_transfer *transfer, int count, bool with_next)

@@ -180,7 +180,7 @@ static double cost_of(const Round *round, const pn_run *run, double *rank)
 {
     static const double cost[] = {[ACTION_FORWARD] = 1, [ACTION_BACKWARD] = 2, [ACTION_TEST] = 1, [ACTION_END] = 0};
     double most = 0;
-    memset(rank, 0, sizeof *rank * (size_t)run->world->launch.size);
+    memset(rank, 0, sizeof *rank * (size_t)world_size(run));
     for (int i = 0; i < round->steps; i++) {
         double *sum = &rank[world_rank_of(run->world, round->step[i].stage)];
         *sum += cost[round->step[i].step.action];
@@ -193,7 +193,7 @@ static double cost_of(const Round *round, const pn_run *run, double *rank)
 static double try_rounds(pn_run *run, bool halves)
 {
     pn_rounds *rounds = open_once(run, halves);
-    double *rank = pn_alloc((int64_t)sizeof *rank * run->world->launch.size), sum = 0;
+    double *rank = pn_alloc((int64_t)sizeof *rank * world_size(run)), sum = 0;
     const int tries = 16 * run->program->nstages + 64;
     const long long begun = atomic_load(&run->begun);
     for (int i = 0; i < tries; i++) {

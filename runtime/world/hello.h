@@ -2,7 +2,7 @@
 #ifndef PN_HELLO_H
 #define PN_HELLO_H
 
-#include "world/world.h"
+#include "world/peers.h"
 
 /* What must be the same on all ranks, and what each says of itself. */
 typedef struct {

@@ -304,6 +304,11 @@ int world_rank_of(const pn_world *world, int stage)
     return rank;
 }
 
+int world_size(const pn_run *run)
+{
+    return run->world ? run->world->launch.size : 1;
+}
+
 int world_rank(const pn_run *run)
 {
     return run->world ? run->world->launch.rank : 0;

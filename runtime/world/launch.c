@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world/world.h"
+#include "world/peers.h"
 
 /* In order of preference. The variables of Slurm are those of a step: sbatch alone sets the others of a job. */
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef PN_RECORDS_H
 #define PN_RECORDS_H
 
-#include "world/world.h"
+#include "world/peers.h"
 
 void records_take(pn_world *world, WorldKind kind, const void *data, int64_t bytes); /* by the watcher of rank 0 */
 void records_send_stages(pn_run *run); /* what was measured, and, if they are wanted, the values of the rank's stages */

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "world/world.h"
+#include "world/peers.h"
 
 enum { MARK = 0x504e5731 }; /* "PNW1": another program that connects says something else */
 
