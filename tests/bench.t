@@ -5,7 +5,7 @@
 . "$(dirname "$0")/tap.sh"
 cd "$WORK" || exit 1
 export PNETC_BENCH=$WORK/kept PYTHONDONTWRITEBYTECODE=1 CFLAGS=-O1 B
-for name in cure cuts lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness schedules throughput; do
+for name in cure cuts gpu_throughput lenet_table paper_accuracy paper_hybrid paper_memory paper_speedup paper_staleness schedules throughput; do
     help=$("$ROOT/bench/$name" --help 2>&1)
     is $? 0 "$name --help"
     like "$(head -1 <<<"$help")" "^$name: " "$name says what it shows"
@@ -14,6 +14,21 @@ for name in cure cuts lenet_table paper_accuracy paper_hybrid paper_memory paper
     grep -q "^| \`bench/$name" "$ROOT/bench/README.md"
     ok $? "README has $name"
 done
+
+# ---- gpu_throughput: there is no GPU here, and it says so ----
+if [ -e "$B/lib/libpn_cuda.a" ] && ! command -v nvidia-smi >/dev/null 2>&1; then
+    out=$("$ROOT/bench/gpu_throughput" lenet5 2>&1)
+    is "$? $out" "2 gpu_throughput: there is no NVIDIA GPU: nvidia-smi shows none; nothing was measured (--dry-run shows what would be)" \
+        "gpu_throughput: without a GPU: exit 2 after one line"
+    out=$("$ROOT/bench/gpu_throughput" lenet5 --batch 8 --steps 9 --dry-run 2>&1)
+    is "$? $(grep -c 'lenet5_[a-z]*/program/lenet5 --seed 1 --steps 9$' <<<"$out")" "0 5" "gpu_throughput --dry-run: builds ours, shows five runs"
+    is "$(grep -o 'torch_gpu_throughput.py .*' <<<"$out" | tr '\n' ';')" \
+        "$(printf 'torch_gpu_throughput.py lenet5 %s 8 9;' eager amp compile compile_amp)" "gpu_throughput --dry-run: and four of PyTorch"
+    python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$ROOT/bench/torch_gpu_throughput.py"
+    is $? 0 "torch_gpu_throughput.py is Python"
+else
+    note "target cuda was not built, or there is a GPU: that gpu_throughput says when there is none is not tested"
+fi
 
 mkdir cifar
 python3 - cifar <<'PY'
