@@ -15,6 +15,7 @@ typedef struct {
 /* On a target with memory of its own: what a stage launches for a minibatch (or microbatch), and for an update. */
 typedef struct {
     int kernels, library, copies; /* of this program; of cuDNN; of memory */
+    int fusible;                  /* kernels that are not launched where the library does their work, too */
 } Launches;
 typedef struct {
     Launches forward, backward, update;

@@ -14,12 +14,12 @@ typedef struct {
 } Verb;
 
 static const Verb verbs[] = {
-    {"pn_conv_forward", {"finish"}, {0, 1, 0}},
-    {"pn_conv_backward_data", {NULL}, {0, 1, 0}},
-    {"pn_conv_backward_weights", {"bias_part", "bias"}, {0, 1, 0}},
-    {"pn_linear_forward", {"finish"}, {0, 1, 0}},
-    {"pn_linear_backward_data", {NULL}, {0, 1, 0}},
-    {"pn_linear_backward_weights", {"bias_part", "bias"}, {0, 1, 0}},
+    {"pn_conv_forward", {"finish"}, {0, 1, 0, 0}},
+    {"pn_conv_backward_data", {NULL}, {0, 1, 0, 0}},
+    {"pn_conv_backward_weights", {"bias_part", "bias"}, {0, 1, 0, 0}},
+    {"pn_linear_forward", {"finish"}, {0, 1, 0, 0}},
+    {"pn_linear_backward_data", {NULL}, {0, 1, 0, 0}},
+    {"pn_linear_backward_weights", {"bias_part", "bias"}, {0, 1, 0, 0}},
     {"pn_batch_norm_forward", {"part", "statistics", "apply"}, {0}},
     {"pn_batch_norm_backward", {"gradient_part", "gradient"}, {0}}, /* "backward": where a gradient is wanted */
     {"pn_batch_norm_track", {"track"}, {0}},
@@ -30,9 +30,9 @@ static const Verb verbs[] = {
     {"pn_pointwise_forward", {"forward"}, {0}},
     {"pn_pointwise_backward", {"backward"}, {0}},
     {"pn_add_forward", {"forward"}, {0}},
-    {"pn_add_backward", {NULL}, {0, 0, 1}},
-    {"pn_concat_forward", {NULL}, {1, 0, 0}},
-    {"pn_concat_backward", {NULL}, {1, 0, 0}},
+    {"pn_add_backward", {NULL}, {0, 0, 1, 0}},
+    {"pn_concat_forward", {NULL}, {1, 0, 0, 0}},
+    {"pn_concat_backward", {NULL}, {1, 0, 0, 0}},
     {"pn_flatten_forward", {"forward"}, {0}},
     {"pn_flatten_backward", {"backward"}, {0}},
     {"pn_lrn_forward", {"forward"}, {0}},
@@ -45,10 +45,10 @@ static const Verb verbs[] = {
     {"pn_softmax_cross_entropy_backward", {"backward"}, {0}},
     {"pn_mse_forward", {"forward"}, {0}},
     {"pn_mse_backward", {"backward"}, {0}},
-    {"pn_relu_mask", {NULL}, {1, 0, 0}},
-    {"pn_accumulate", {NULL}, {1, 0, 0}},
-    {"pn_copy", {NULL}, {0, 0, 1}},
-    {"pn_input", {NULL}, {1, 0, 0}},
+    {"pn_relu_mask", {NULL}, {1, 0, 0, 0}},
+    {"pn_accumulate", {NULL}, {1, 0, 0, 0}},
+    {"pn_copy", {NULL}, {0, 0, 1, 0}},
+    {"pn_input", {NULL}, {1, 0, 0, 0}},
 };
 
 /* The verb that a line calls, "pn_conv_forward"; "": none. */
@@ -81,6 +81,7 @@ static void add(Launches *to, Launches more)
     to->kernels += more.kernels;
     to->library += more.library;
     to->copies += more.copies;
+    to->fusible += more.fusible;
 }
 
 /* What depends on more than the verb. */
@@ -113,15 +114,18 @@ void emit_count(Emit *e, const char *const *code, int count)
             if (strcmp(verb, verbs[v].verb))
                 continue;
             add(to, verbs[v].always);
-            for (int p = 0; p < COUNT(verbs[v].passes) && verbs[v].passes[p]; p++)
-                to->kernels += emit_kernel_uses(e, op, verbs[v].passes[p]);
+            for (int p = 0; p < COUNT(verbs[v].passes) && verbs[v].passes[p]; p++) {
+                const int uses = emit_kernel_uses(e, op, verbs[v].passes[p]);
+                to->kernels += uses;
+                to->fusible += strcmp(verbs[v].passes[p], "finish") ? 0 : uses;
+            }
         }
         to->kernels += further(e, verb, code[i], op);
         inputs |= !strcmp(verb, "pn_input");
         drops |= !strcmp(verb, "pn_dropout_forward");
         /* A loss that is told: the sum over the samples, and its way to the host. */
         if (e->part == PART_FORWARD && (ends_in(verb, "entropy_forward") || ends_in(verb, "mse_forward")))
-            add(to, (Launches){1, 0, 1});
+            add(to, (Launches){1, 0, 1, 0});
     }
     to->kernels += (inputs || drops) + inputs; /* counts minibatches; draws samples */
 }
@@ -166,14 +170,16 @@ void device_dump(const Plan *plan, const DeviceStage *stage, Text *out)
         out,
         "\non the device: %lld bytes in the buffers above, %lld besides them: numbers, samples, rates, losses, sums;\n"
         "the data set and cuDNN's workspaces are known at the start\n\n"
-        "launches of a %s, and of an update%s\n"
-        "  stage     besides   forward: kernels cuDNN copies   backward: kernels cuDNN copies   update: kernels\n",
+        "launches of a %s, and of an update%s; of the kernels `fusible` less where cuDNN does bias and relu\n"
+        "  stage     besides   forward: kernels fusible cuDNN copies   backward: kernels fusible cuDNN copies   "
+        "update: kernels\n",
         (Int)plan->static_bytes, (Int)bytes, pipe->graph->microbatches > 1 ? "microbatch" : "minibatch",
         plan->sched->nphases > 1 ? ", in the first phase" : "");
     for (int s = 0; s < pipe->nstages; s++) {
         const DeviceStage *at = &stage[s];
-        text_printf(out, "  %5d  %10lld  %17d %5d %6d  %19d %5d %6d  %16d\n", s, (Int)at->bytes, at->forward.kernels,
-                    at->forward.library, at->forward.copies, at->backward.kernels, at->backward.library,
-                    at->backward.copies, at->update.kernels);
+        text_printf(out, "  %5d  %10lld  %17d %7d %5d %6d  %19d %7d %5d %6d  %16d\n", s, (Int)at->bytes,
+                    at->forward.kernels, at->forward.fusible, at->forward.library, at->forward.copies,
+                    at->backward.kernels, at->backward.fusible, at->backward.library, at->backward.copies,
+                    at->update.kernels);
     }
 }

@@ -221,8 +221,8 @@ static json_t *params_json(const Plan *plan, int s)
 
 static json_t *launches_json(Launches launches)
 {
-    return json_made(json_pack("{s:i, s:i, s:i}", "kernels", launches.kernels, "library", launches.library, "copies",
-                               launches.copies));
+    return json_made(json_pack("{s:i, s:i, s:i, s:i}", "kernels", launches.kernels, "fusible", launches.fusible,
+                               "library", launches.library, "copies", launches.copies));
 }
 
 void report_plan_json(const Plan *plan, const DeviceStage *on_device, Text *out)

@@ -28,7 +28,7 @@ example() {
         -no-pie -Wl,-z,lazy,--unresolved-symbols=ignore-all >"$WORK/log" 2>&1 || note "$(cat "$WORK/log")"
     for gpu in cuda/a100 cudasim/h200 cuda/b200; do
         text=$("$WORK/$name/plans" "$ROOT/tests/$gpu.json" 2>&1)
-        like "$text" '^plans [1-9]' "$name: cuDNN accepts all its layers for ${gpu#*/}"
+        like "$text" '^plans [1-9].* fused [1-9]' "$name: cuDNN accepts all its layers for ${gpu#*/}, some with bias and relu"
         note "$text"
     done
     text=$("$WORK/$name/plans" "$ROOT/tests/cudasim/h200.json" tf32 2>&1)

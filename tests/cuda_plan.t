@@ -17,8 +17,16 @@ workspace = sum(stage["scratch_bytes"] for stage in report["stages"])
 buffers, besides = plan["static_bytes"], sum(stage["device_bytes"] for stage in plan["stages"])
 print(f"bytes: {buffers} + {besides}; data {data}, cuDNN {workspace}; seen {peak}")
 assert peak == buffers + besides + data + workspace, "other bytes"
+# Layers whose bias and relu cuDNN does with the product: their kernel is not launched.
+fused = {a["op"] for stage in report["stages"] for a in stage["algorithms"] if a["pass"] == "forward" and "," in a["code"]}
+passes = [stage[key] for stage in plan["stages"] for key in ("forward_launches", "backward_launches")]
+once = sum(stage["forward_launches"]["fusible"] for stage in plan["stages"])
+print(f"fused: {len(fused)} of {once} layers")
+assert 0 < len(fused) == once, "other layers are fused"
 for key, ran in (("kernels", "ran kernel"), ("library", "ran dnn"), ("copies", "ran copy")):
     told = sum(slices * (s["forward_launches"][key] + s["backward_launches"][key]) + s["update_launches"][key] for s in plan["stages"])
+    if key == "kernels":
+        told -= slices * sum(one["fusible"] for one in passes)
     seen = int(long[ran]) - int(short[ran])
     print(f"{key} a minibatch: told {told}, seen {seen / more:g}")
     assert seen == told * more, f"other {key}"
@@ -51,5 +59,5 @@ told "lenet5, discrepancy" "$ROOT/examples/lenet5.pnet" 1 $((84 * 786)) --set tr
     --set 'train.data=digits(train = 64, test = 20)' --set 'pipeline.registers=ppv(1, 2)' --set pipeline.cure=discrepancy
 is "$("$PNETC" plan "$zoo" --target=cuda | tail -12)" "$("$PNETC" build "$zoo" --target=cuda --emit-only -o emitted >log && tail -12 emitted/plan.txt)" \
     "plan.txt tells the same"
-like "$("$PNETC" plan "$zoo" --target=cuda)" '^ +2 +[0-9]+ +20 +4 +1 ' "the plan tells the launches of a stage"
+like "$("$PNETC" plan "$zoo" --target=cuda)" '^ +2 +[0-9]+ +20 +[1-9] +4 +1 ' "the plan tells the launches of a stage"
 done_testing

@@ -82,6 +82,7 @@ struct cuda_stage {
     struct cuda_updates *updates;                                       /* update.c */
     struct cuda_reports *reports;                                       /* report.c */
     struct cuda_graphs *graphs;                                         /* graph.c */
+    pn_op *dense;                                                       /* those with plans, the last one first */
     /* with several ranks (exchange.c): */
     cuda_exchange *carries;       /* what goes with the next step; NULL: nothing */
     cudaEvent_t reached, pace[4]; /* of the stream; of the last rounds */
@@ -179,12 +180,13 @@ struct pn_layout {
 struct pn_op {
     pn_stage *stage;
     const char *name;
+    pn_op *next; /* of the stage's dense ones */
     union {
         struct {
             cuda_shape shape;
             cuda_plan plan[CUDA_PASSES];
             cuda_kernel finish, bias_part, bias;
-            bool has_bias, relu;
+            bool has_bias, relu, fused; /* fused: the plan does both */
         } dense;
         struct {
             cuda_kernel forward, backward;

@@ -1,4 +1,5 @@
-/* dense.c: convolutions and dense layers: the product by a plan of cuDNN, bias and relu by kernels behind it. */
+/* dense.c: convolutions and dense layers: the product by a plan of cuDNN; bias and relu in the same plan where cuDNN has
+ * an engine for that, else by a kernel behind it. */
 #include "cuda/cuda.h"
 
 static void make_plan(pn_op *op, cuda_pass pass)
@@ -11,11 +12,26 @@ static void make_plan(pn_op *op, cuda_pass pass)
     cuda_workspace_need(op->stage, plan->workspace);
 }
 
+/* The forward with bias and relu in one plan. False: there is none. */
+static bool fuse(pn_op *op, bool bias, bool relu)
+{
+    char why[768];
+    cuda_shape shape = op->dense.shape;
+    const cuda_place place = cuda_plan_place(op->stage);
+    cuda_plan *plan = &op->dense.plan[CUDA_FORWARD];
+    shape.bias = bias;
+    shape.relu = relu;
+    if ((!bias && !relu) || !cuda_plan_make(plan, &place, CUDA_FORWARD, &shape, why, sizeof why))
+        return false;
+    cuda_workspace_need(op->stage, plan->workspace);
+    return true;
+}
+
 static void find_kernels(pn_op *op, bool has_bias, bool relu)
 {
     op->dense.has_bias = has_bias;
     op->dense.relu = relu;
-    if (has_bias || relu)
+    if ((has_bias || relu) && !op->dense.fused)
         op->dense.finish = cuda_kernel_find(op->stage, op->name, "finish", "pp");
     if (!has_bias)
         return;
@@ -28,30 +44,37 @@ static pn_op *open(pn_stage *stage, const char *name, const cuda_shape *shape, b
 {
     pn_op *op = cuda_op_new(stage, name);
     op->dense.shape = *shape;
-    make_plan(op, CUDA_FORWARD);
+    op->dense.fused = fuse(op, bias, relu);
+    if (!op->dense.fused)
+        make_plan(op, CUDA_FORWARD);
     make_plan(op, CUDA_FILTER);
     if (data_gradient)
         make_plan(op, CUDA_DATA);
     find_kernels(op, bias, relu);
+    if (stage) {
+        cuda_stage *cuda = cuda_stage_of(stage);
+        op->next = cuda->dense;
+        cuda->dense = op;
+    }
     return op;
 }
 
-static void run(pn_op *op, cuda_pass pass, const float *x, const float *w, const float *y)
+static void run(pn_op *op, cuda_pass pass, const float *x, const float *w, const float *b, const float *y)
 {
     const cuda_stage *cuda = cuda_stage_of(op->stage);
-    DNN(op->stage, op->name, cuda_plan_run(&op->dense.plan[pass], cuda->dnn, x, w, y, cuda->workspace));
+    DNN(op->stage, op->name, cuda_plan_run(&op->dense.plan[pass], cuda->dnn, x, w, b, y, cuda->workspace));
 }
 
 static void forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
 {
-    run(op, CUDA_FORWARD, x, w, y);
-    if (op->dense.has_bias || op->dense.relu)
+    run(op, CUDA_FORWARD, x, w, b, y);
+    if ((op->dense.has_bias || op->dense.relu) && !op->dense.fused)
         CUDA_LAUNCH(op->stage, &op->dense.finish, 0, &y, &b);
 }
 
 static void backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
 {
-    run(op, CUDA_FILTER, x, gw, gy);
+    run(op, CUDA_FILTER, x, gw, NULL, gy);
     if (!op->dense.has_bias)
         return;
     float *part = cuda_stage_of(op->stage)->sums;
@@ -86,7 +109,7 @@ void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, 
 
 void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
 {
-    run(op, CUDA_DATA, gx, w, gy);
+    run(op, CUDA_DATA, gx, w, NULL, gy);
 }
 
 void pn_conv_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
@@ -123,10 +146,27 @@ void pn_linear_forward(pn_op *op, const float *x, const float *w, const float *b
 
 void pn_linear_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
 {
-    run(op, CUDA_DATA, gx, w, gy);
+    run(op, CUDA_DATA, gx, w, NULL, gy);
 }
 
 void pn_linear_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
 {
     backward_weights(op, x, gy, gw, gb);
+}
+
+void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to)
+{
+    static const char *const name[CUDA_PASSES] = {
+        [CUDA_FORWARD] = "forward", [CUDA_DATA] = "backward_data", [CUDA_FILTER] = "backward_weights"};
+    const cuda_stage *cuda = stage->target;
+    for (const pn_op *op = cuda ? cuda->dense : NULL; op; op = op->next)
+        for (int pass = 0; pass < CUDA_PASSES; pass++) {
+            const cuda_plan *plan = &op->dense.plan[pass];
+            char code[64];
+            if (!plan->descriptor)
+                continue;
+            snprintf(code, sizeof code, "engine %lld%s%s", (long long)plan->engine, plan->bias ? ", bias" : "",
+                     plan->relu ? ", relu" : "");
+            tell(to, op->name, name[pass], "cuDNN", code);
+        }
 }

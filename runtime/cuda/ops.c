@@ -131,11 +131,6 @@ void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part
         work(data, 0, count);
 }
 
-void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to)
-{
-    (void)stage, (void)tell, (void)to;
-}
-
 bool pn_target_measure(pn_stage *stage)
 {
     (void)stage;

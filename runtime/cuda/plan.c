@@ -7,8 +7,8 @@
 
 typedef cudnnBackendDescriptor_t Descriptor;
 
-enum { X = 1, W, Y }; /* unique ids of the three tensors */
-enum { MOST = 32 };   /* descriptors of one graph, engines of one list */
+enum { X = 1, W, Y, BIAS, PRODUCT, SUM }; /* unique ids of tensors; the last two never get memory */
+enum { MOST = 32 };                       /* descriptors of one graph, engines of one list */
 
 /* Descriptors made so far, and the first failure. */
 typedef struct {
@@ -66,7 +66,7 @@ static Descriptor tensor(Maker *m, int64_t id, int64_t n, int64_t c, int64_t h, 
 {
     const int64_t dim[4] = {n, c, h, w}, stride[4] = {c * h * w, 1, c * w, c}, alignment = 16;
     const cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    const bool is_virtual = false;
+    const bool is_virtual = id >= PRODUCT;
     Descriptor t = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "a tensor");
     set(m, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
     set(m, t, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dim);
@@ -120,23 +120,53 @@ static const struct {
                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, "the gradient of the weights"},
 };
 
+/* y = x + b, or relu(x). */
+static Descriptor pointwise(Maker *m, cudnnPointwiseMode_t mode, Descriptor x, Descriptor b, Descriptor y)
+{
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    Descriptor p = make(m, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "what follows a convolution");
+    set(m, p, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    set(m, p, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+    finalize(m, p);
+    Descriptor o = make(m, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "what follows a convolution");
+    set_descriptor(m, o, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, p);
+    set_descriptor(m, o, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (b)
+        set_descriptor(m, o, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+    set_descriptor(m, o, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    finalize(m, o);
+    return o;
+}
+
 static Descriptor graph(Maker *m, const cuda_place *place, cuda_pass pass, const cuda_shape *s)
 {
+    enum { OPERATIONS = 3 };
+    const bool bias = pass == CUDA_FORWARD && s->bias, relu = pass == CUDA_FORWARD && s->relu;
     const float one = 1.0f, zero = 0.0f;
     Descriptor x = tensor(m, X, s->batch, s->in, s->height, s->width);
     Descriptor w = tensor(m, W, s->out, s->in / s->groups, s->kernel, s->kernel);
     Descriptor y = tensor(m, Y, s->batch, s->out, s->out_height, s->out_width);
-    Descriptor c = convolution(m, s);
+    Descriptor c = convolution(m, s), list[OPERATIONS];
+    Descriptor product = bias || relu ? tensor(m, PRODUCT, s->batch, s->out, s->out_height, s->out_width) : y;
     Descriptor o = make(m, operation[pass].type, operation[pass].name);
+    int64_t count = 0;
     set_descriptor(m, o, operation[pass].x, x);
     set_descriptor(m, o, operation[pass].w, w);
-    set_descriptor(m, o, operation[pass].y, y);
+    set_descriptor(m, o, operation[pass].y, product);
     set_descriptor(m, o, operation[pass].convolution, c);
     set(m, o, operation[pass].alpha, CUDNN_TYPE_FLOAT, 1, &one);
     set(m, o, operation[pass].beta, CUDNN_TYPE_FLOAT, 1, &zero);
     finalize(m, o);
+    list[count++] = o;
+    Descriptor sum = product;
+    if (bias) {
+        sum = relu ? tensor(m, SUM, s->batch, s->out, s->out_height, s->out_width) : y;
+        list[count++] = pointwise(m, CUDNN_POINTWISE_ADD, product, tensor(m, BIAS, 1, s->out, 1, 1), sum);
+    }
+    if (relu)
+        list[count++] = pointwise(m, CUDNN_POINTWISE_RELU_FWD, sum, NULL, y);
     Descriptor g = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, operation[pass].name);
-    set_descriptor(m, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, o);
+    set(m, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, list);
     if (place->handle)
         set(m, g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &place->handle);
     finalize(m, g);
@@ -234,6 +264,8 @@ bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, co
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     int seen = 0;
     Descriptor g = graph(&m, place, pass, shape);
+    plan->bias = pass == CUDA_FORWARD && shape->bias;
+    plan->relu = pass == CUDA_FORWARD && shape->relu;
     bool good = m.status == CUDNN_STATUS_SUCCESS && (try_mode(plan, place, g, CUDNN_HEUR_MODE_A, &seen) ||
                                                      try_mode(plan, place, g, CUDNN_HEUR_MODE_FALLBACK, &seen));
     if (m.status != CUDNN_STATUS_SUCCESS) {
@@ -255,15 +287,15 @@ void cuda_plan_free(cuda_plan *plan)
     plan->descriptor = NULL;
 }
 
-cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *y,
-                            void *workspace)
+cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *b,
+                            const float *y, void *workspace)
 {
-    const int64_t id[3] = {X, W, Y};
-    const void *const pointer[3] = {x, w, y};
+    const int64_t id[] = {X, W, Y, BIAS}, count = plan->bias ? 4 : 3;
+    const void *const pointer[] = {x, w, y, b};
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     Descriptor pack = make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "pointers");
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, id);
-    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointer);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, id);
+    set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointer);
     set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
     finalize(&m, pack);
     if (m.status == CUDNN_STATUS_SUCCESS)

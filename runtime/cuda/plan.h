@@ -11,6 +11,7 @@ typedef enum { CUDA_FORWARD, CUDA_DATA, CUDA_FILTER, CUDA_PASSES } cuda_pass; /*
 typedef struct {
     int64_t batch, in, height, width, out, out_height, out_width; /* channels in, out */
     int64_t groups, kernel, stride, pad, dilation;
+    bool bias, relu; /* behind the forward, in the same plan */
 } cuda_shape;
 
 /* Where a plan is for: a GPU (handle), or one that is only described (device: a DEVICEPROP descriptor; cuDNN 9.8). */
@@ -25,6 +26,7 @@ typedef struct {
     int64_t workspace; /* bytes */
     int64_t engine;    /* cuDNN's number, for messages */
     unsigned notes;    /* bit n: cudnnBackendNumericalNote_t n */
+    bool bias, relu;   /* it does these, too */
 } cuda_plan;
 
 /* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless place->tf32, computes in f32 throughout.
@@ -32,8 +34,8 @@ typedef struct {
 bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
                     size_t size);
 void cuda_plan_free(cuda_plan *plan);
-/* x, w, y: of the pass, each read or written as it says. 0, or cuDNN's status. */
-cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *y,
-                            void *workspace);
+/* x, w, y: of the pass, each read or written as it says; b: where the plan has a bias. 0, or cuDNN's status. */
+cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *b,
+                            const float *y, void *workspace);
 
 #endif

@@ -9,7 +9,8 @@
 #include "cuda/cuda.h"
 
 static cudnnBackendDescriptor_t device;
-static int64_t plans, workspace;
+static int64_t plans, workspace, count;
+static pn_op *ops[4096];
 static bool tf32;
 
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...)
@@ -42,6 +43,8 @@ pn_op *cuda_op_new(pn_stage *stage, const char *name)
     if (!op)
         pn_fail(stage, "out of memory");
     op->name = name;
+    if (count < (int64_t)(sizeof ops / sizeof *ops))
+        ops[count++] = op;
     return op;
 }
 
@@ -118,6 +121,9 @@ int pn_main(const pn_program *program, int argc, char **argv)
     read_device(argv[1]);
     for (int s = 0; s < program->nstages; s++)
         program->stage[s]->init(NULL);
-    printf("plans %lld workspace %lld\n", (long long)plans, (long long)workspace);
+    int64_t fused = 0;
+    for (int64_t i = 0; i < count; i++)
+        fused += ops[i]->dense.fused;
+    printf("plans %lld workspace %lld fused %lld\n", (long long)plans, (long long)workspace, (long long)fused);
     return 0;
 }
