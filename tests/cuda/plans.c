@@ -9,7 +9,7 @@
 #include "cuda/cuda.h"
 
 static cudnnBackendDescriptor_t device;
-static int64_t plans, workspace, count;
+static int64_t plans, workspace, dense;
 static pn_op *ops[4096];
 static bool tf32;
 
@@ -43,8 +43,8 @@ pn_op *cuda_op_new(pn_stage *stage, const char *name)
     if (!op)
         pn_fail(stage, "out of memory");
     op->name = name;
-    if (count < (int64_t)(sizeof ops / sizeof *ops))
-        ops[count++] = op;
+    if (dense < (int64_t)(sizeof ops / sizeof *ops))
+        ops[dense++] = op;
     return op;
 }
 
@@ -122,7 +122,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     for (int s = 0; s < program->nstages; s++)
         program->stage[s]->init(NULL);
     int64_t fused = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < dense; i++)
         fused += ops[i]->dense.fused;
     printf("plans %lld workspace %lld fused %lld\n", (long long)plans, (long long)workspace, (long long)fused);
     return 0;
