@@ -73,7 +73,8 @@ void compare(const Pending &one, const Header &other)
                     int(t.type), size_t(other.count), other.type));
     if (one.op->from_graph != (other.captured != 0))
         report("captured " + one.op->work.label,
-               text("NCCL: %s rank %d: one of the two comes from a graph: both must be captured, or neither", verb, t.peer));
+               text("NCCL: %s rank %d: one of the two comes from a graph: both must be captured, or neither", verb,
+                    t.peer));
 }
 
 // Meets its peer, if that is there.
@@ -164,8 +165,8 @@ std::string world_waits_for(const Op &op)
     std::string all;
     for (const Pending &one : state().pending)
         if (one.op == &op)
-            all += text("%s%s rank %d", all.empty() ? "" : "; ", one.transfer.part == Part::send ? "send to" : "receive from",
-                        one.transfer.peer);
+            all += text("%s%s rank %d", all.empty() ? "" : "; ",
+                        one.transfer.part == Part::send ? "send to" : "receive from", one.transfer.peer);
     return all;
 }
 
@@ -192,7 +193,8 @@ ncclResult_t world_join(ncclComm *comm)
             waited += 0.01;
         }
         if (other[0] != size)
-            report("rank size", text("ncclCommInitRank: rank %d has %d ranks, rank %d has %d", comm->rank, size, rank, other[0]));
+            report("rank size",
+                   text("ncclCommInitRank: rank %d has %d ranks, rank %d has %d", comm->rank, size, rank, other[0]));
         if (rank != comm->rank && other[1] == comm->device) {
             report("duplicate", text("NCCL: ranks %d and %d of a communicator are on the same GPU %d",
                                      std::min(rank, comm->rank), std::max(rank, comm->rank), comm->device));
