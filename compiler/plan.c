@@ -138,12 +138,6 @@ static bool read_again(const Planner *p, int s, NodeId input)
     return false;
 }
 
-/* Where the value stands in the stage at hand without a buffer. */
-static const Edge *edge_in(const Pipe *pipe, int stage, NodeId value)
-{
-    return stage > 0 ? pipe_edge(pipe, value, stage - 1) : NULL;
-}
-
 static void add_buffer(Planner *p, Buffers *list, BufferKind kind, NodeId value, int64_t bytes, int slots, int born,
                        int dies)
 {
@@ -166,7 +160,7 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
     const Node *node = &p->graph->node[v];
     const int n = stage->last - stage->first, ring = p->plan->sched->ring[s];
     const bool input = !node->op, loss = v == p->graph->loss, recomputes = p->plan->sched->recompute[s];
-    const Edge *in = edge_in(p->pipe, s, v), *out = pipe_edge(p->pipe, v, s);
+    const Edge *in = pipe_edge(p->pipe, v, s - 1), *out = pipe_edge(p->pipe, v, s);
     const int64_t bytes = loss ? 0 : value_slot(p, &p->slice, v);
     const int made = input ? 0 : v - stage->first; /* inputs of a test pass are read before its first step */
     const int last_read = use->last_read > made ? use->last_read : made;
@@ -196,19 +190,6 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
         add_buffer(p, list, BUFFER_GRADIENT, v, bytes, 1, use->gradient, 2 * n - 1 - made);
     if (use->partial_first != NEVER)
         add_buffer(p, list, BUFFER_PARTIAL, v, bytes, 1, use->partial_first, use->partial_last);
-}
-
-static int buffer_order(const void *x, const void *y)
-{
-    const Buffer *a = x, *b = y;
-    if (a->kind != b->kind)
-        return a->kind < b->kind ? -1 : 1;
-    return (a->value > b->value) - (a->value < b->value);
-}
-
-bool buffer_is_transient(BufferKind kind)
-{
-    return kind != BUFFER_SAVED && kind != BUFFER_AGAIN && kind != BUFFER_AUX && kind != BUFFER_KEPT;
 }
 
 /* Offsets of the transients of one timeline; returns its size. */
@@ -291,16 +272,6 @@ static void plan_registers(Planner *p)
         p->plan->traffic_bytes = add_sizes(
             p, p->plan->traffic_bytes, times(p, reg->slot_bytes, (edge->gradient ? 2 : 1) * p->graph->microbatches));
     }
-}
-
-int weight_copies(const StagePlan *stage)
-{
-    return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
-}
-
-int64_t plan_worker_bytes(const StagePlan *stage)
-{
-    return stage->static_bytes - (stage->replicas - 1) * stage->replica_bytes;
 }
 
 static void add_up(Planner *p, int s, int states)
@@ -390,37 +361,4 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
         }
     }
     return plan;
-}
-
-/* ---- what a plan can be asked ---- */
-
-const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value)
-{
-    const Buffer wanted = {.kind = kind, .value = value};
-    const StagePlan *s = &plan->stage[stage];
-    return s->nbuffers ? bsearch(&wanted, s->buffer, (size_t)s->nbuffers, sizeof wanted, buffer_order) : NULL;
-}
-
-static Place find(const Plan *plan, int stage, NodeId value, bool test)
-{
-    const Pipe *pipe = plan->sched->pipe;
-    const Edge *in = edge_in(pipe, stage, value), *out = pipe_edge(pipe, value, stage);
-    if (in)
-        return (Place){PLACE_REGISTER_IN, (int)(in - pipe->edge)};
-    if (out)
-        return (Place){PLACE_REGISTER_OUT, (int)(out - pipe->edge)};
-    const Buffer *buffer = plan_buffer(plan, stage, test ? BUFFER_TEST : BUFFER_SAVED, value);
-    if (!buffer && !test)
-        buffer = plan_buffer(plan, stage, BUFFER_VALUE, value);
-    return buffer ? (Place){PLACE_BUFFER, (int)(buffer - plan->stage[stage].buffer)} : (Place){PLACE_NONE, 0};
-}
-
-Place plan_value(const Plan *plan, int stage, NodeId value)
-{
-    return find(plan, stage, value, false);
-}
-
-Place plan_test_value(const Plan *plan, int stage, NodeId value)
-{
-    return find(plan, stage, value, true);
 }

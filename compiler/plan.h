@@ -80,7 +80,8 @@ typedef struct {
     PlaceKind kind;
     int index; /* of the buffer in the stage's list, or of the edge */
 } Place;
-bool buffer_is_transient(BufferKind kind); /* it shares the transient area */
+int buffer_order(const void *x, const void *y); /* of a stage's buffers, for qsort and bsearch: by kind and value */
+bool buffer_is_transient(BufferKind kind);      /* it shares the transient area */
 Place plan_value(const Plan *plan, int stage, NodeId value);
 Place plan_test_value(const Plan *plan, int stage, NodeId value);
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */

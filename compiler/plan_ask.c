@@ -1,0 +1,58 @@
+/* plan_ask.c: what a plan and its buffers can be asked; plan.h says what the answers mean. */
+#include "plan.h"
+
+#include <stdlib.h>
+
+int buffer_order(const void *x, const void *y)
+{
+    const Buffer *a = x, *b = y;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+bool buffer_is_transient(BufferKind kind)
+{
+    return kind != BUFFER_SAVED && kind != BUFFER_AGAIN && kind != BUFFER_AUX && kind != BUFFER_KEPT;
+}
+
+int weight_copies(const StagePlan *stage)
+{
+    return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
+}
+
+int64_t plan_worker_bytes(const StagePlan *stage)
+{
+    return stage->static_bytes - (stage->replicas - 1) * stage->replica_bytes;
+}
+
+const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value)
+{
+    const Buffer wanted = {.kind = kind, .value = value};
+    const StagePlan *s = &plan->stage[stage];
+    return s->nbuffers ? bsearch(&wanted, s->buffer, (size_t)s->nbuffers, sizeof wanted, buffer_order) : NULL;
+}
+
+static Place find(const Plan *plan, int stage, NodeId value, bool test)
+{
+    const Pipe *pipe = plan->sched->pipe;
+    const Edge *in = pipe_edge(pipe, value, stage - 1), *out = pipe_edge(pipe, value, stage);
+    if (in)
+        return (Place){PLACE_REGISTER_IN, (int)(in - pipe->edge)};
+    if (out)
+        return (Place){PLACE_REGISTER_OUT, (int)(out - pipe->edge)};
+    const Buffer *buffer = plan_buffer(plan, stage, test ? BUFFER_TEST : BUFFER_SAVED, value);
+    if (!buffer && !test)
+        buffer = plan_buffer(plan, stage, BUFFER_VALUE, value);
+    return buffer ? (Place){PLACE_BUFFER, (int)(buffer - plan->stage[stage].buffer)} : (Place){PLACE_NONE, 0};
+}
+
+Place plan_value(const Plan *plan, int stage, NodeId value)
+{
+    return find(plan, stage, value, false);
+}
+
+Place plan_test_value(const Plan *plan, int stage, NodeId value)
+{
+    return find(plan, stage, value, true);
+}
