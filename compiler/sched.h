@@ -64,8 +64,8 @@ bool sched_splits(const Sched *sched); /* some stage splits its backwards in som
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);
 
-/* prove.c, prove_all.c: run all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none) under the slots
- * of `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
+/* prove.c, prove_all.c: run all stages of `minibatches` minibatches with a TEST after update `test_after` (0: none)
+ * under the slots of `sched`; NULL if legal, else what went wrong ("deadlock: stage 0 waits for ..."). */
 const char *sched_prove(Arena *arena, const Sched *sched, int64_t minibatches, int64_t test_after);
 /* The same for given steps: step[s][0..count[s]) of each stage. */
 const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *const *step, const int *count,
