@@ -3,8 +3,8 @@
  * usage: peak THREADS MEBIBYTES
  *
  * Prints GFLOP/s of fused multiply-adds in registers, of one thread and of THREADS at once, and GB/s of a triad
- * a = b + s c (McCalpin's STREAM; 12 bytes an element) over three arrays that are MEBIBYTES in all for each thread. The best of some
- * runs. Built by bench/throughput with -O3 -march=native -ffp-contract=fast. */
+ * a = b + s c (McCalpin's STREAM; 12 bytes an element) over three arrays that are MEBIBYTES in all for each thread. The
+ * best of some runs. Built by bench/throughput with -O3 -march=native -ffp-contract=fast. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdint.h>

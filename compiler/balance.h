@@ -18,8 +18,8 @@ typedef struct {
     Outcome kept;     /* of it */
 } Balance;
 
-/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced or exceeds a limit; not for
- * one that the compiler placed itself. */
+/* The better cut is looked for where `look` says so, and for a pipeline that is not balanced or exceeds a limit; not
+ * for one that the compiler placed itself. */
 const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *prediction, const Graph *written,
                              bool look);
 

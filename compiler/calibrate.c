@@ -2,9 +2,10 @@
  *
  * The cost model is asked, not copied: with a bandwidth without end its time at 1 FLOP/s is a node's FLOPs, with
  * compute without end its time at 1 B/s is its bytes; the efficiency of a node is where the model's time equals the
- * measured one, by bisection. These are of direct convolutions; then Winograd's share of compute is where the model has the
- * times of a run in which the target's rule chose it. Overhead: the median time of nodes too small to count. Compute: the best rate of a conv
- * or linear. Bandwidth: the best rate of the other ops, in the caches that a stage's buffers really lie in. */
+ * measured one, by bisection. These are of direct convolutions; then Winograd's share of compute is where the model has
+ * the times of a run in which the target's rule chose it. Overhead: the median time of nodes too small to count.
+ * Compute: the best rate of a conv or linear. Bandwidth: the best rate of the other ops, in the caches that a stage's
+ * buffers really lie in. */
 #define _DEFAULT_SOURCE /* the size of memory */
 #include "calibrate.h"
 
@@ -173,8 +174,8 @@ static int64_t tiles_of(const Fit *fit, NodeId node)
     return fit->target->winograd_tiles ? fit->target->winograd_tiles(fit->graph, node) : 0;
 }
 
-/* The median over the convolutions that are Winograd's by the target's rule. 0: they are not, on this machine: all of them
- * together took about as long as direct. */
+/* The median over the convolutions that are Winograd's by the target's rule. 0: they are not, on this machine: all of
+ * them together took about as long as direct. */
 static double fit_winograd(Arena *arena, const Fit *direct, const Fit *by_rule, double compute, double bandwidth,
                            double overhead)
 {

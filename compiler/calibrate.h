@@ -12,8 +12,8 @@ const char *calibrate_network(Arena *arena, const TargetDef *target);
  * arrays of `bytes` each; 12 bytes count for an element, as the cost model counts. False: no memory or no threads. */
 bool calibrate_bandwidth(int workers, size_t bytes, double *rate);
 
-/* Writes the machine block. `direct` on `plan`, the plan of the network above, with all convolutions direct; `by_rule` as
- * programs run by themselves, NULL where the target has one algorithm; `states` of its optimiser. */
+/* Writes the machine block. `direct` on `plan`, the plan of the network above, with all convolutions direct; `by_rule`
+ * as programs run by themselves, NULL where the target has one algorithm; `states` of its optimiser. */
 void calibrate_write(Text *out, const Plan *plan, int states, const Measurement *direct, const Measurement *by_rule,
                      int workers, const double *rate);
 

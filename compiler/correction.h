@@ -8,8 +8,8 @@
  *     delta = memory delta + (1 - memory) (w after - w before)                    where memory > 0
  *
  * With accumulate = a > 1 the weights move at every a-th update of the phase alone, g being the mean gradient of the
- * minibatches since the last move; what is left of them at the end of the phase joins the first move of the next, what is
- * left at the end of the run is not applied.
+ * minibatches since the last move; what is left of them at the end of the phase joins the first move of the next, what
+ * is left at the end of the run is not applied.
  *
  * Its forward reads w - rate forward v. Its backward reads what the weight rule says; less rate backward v; less
  * back delta. Tests, checkpoints and saved weights are w. */

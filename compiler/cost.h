@@ -8,8 +8,9 @@
  *
  * A convolution that the target does by Winograd's F(4x4, 3x3) (Lavin & Gray 2015, 4.2), on a device that states what
  * share of its compute the products get: for each tile and pair of channels 36 products instead of 144; and, one after
- * the other with these, transforms that read 16 floats and write 36 of each tile of what goes in, and the other way round
- * of what comes out. So few channels cost by their transforms, many by their products. All three passes are alike.
+ * the other with these, transforms that read 16 floats and write 36 of each tile of what goes in, and the other way
+ * round of what comes out. So few channels cost by their transforms, many by their products. All three passes are
+ * alike.
  */
 #ifndef PNETC_COST_H
 #define PNETC_COST_H
@@ -46,8 +47,8 @@ typedef struct {
 
 /* The time of each node of a fused graph on a kind of device. A profile counts for the first kind. */
 NodeTime *cost_times(Arena *arena, const CostModel *model, const Graph *graph, const Backward *backward, int kind);
-/* The same of one of `replicas` replicas, of times of the graph that it sees (pipe_slice): measured times are of a whole
- * minibatch. */
+/* The same of one of `replicas` replicas, of times of the graph that it sees (pipe_slice): measured times are of a
+ * whole minibatch. */
 NodeTime cost_slice(const NodeTime *time, int replicas);
 /* Trainable floats of a node, as stored. */
 int64_t cost_weight_floats(const CostModel *model, const Graph *graph, NodeId node);

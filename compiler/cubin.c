@@ -1,6 +1,6 @@
-/* cubin.c: facts of kernels. A cubin is an ELF file: section .nv.info.<kernel> holds attributes, each with a head of four
- * bytes: format, number, and a size or a small value. Number 0x17 describes a parameter (ordinal, offset, size); 0x2f, in
- * .nv.info, the registers of a function (by its symbol). Seen in cubins of CUDA 13; others are passed over. */
+/* cubin.c: facts of kernels. A cubin is an ELF file: section .nv.info.<kernel> holds attributes, each with a head of
+ * four bytes: format, number, and a size or a small value. Number 0x17 describes a parameter (ordinal, offset, size);
+ * 0x2f, in .nv.info, the registers of a function (by its symbol). Seen in cubins of CUDA 13; others are passed over. */
 #include "toolkit.h"
 
 #include <elf.h>

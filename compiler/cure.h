@@ -17,9 +17,9 @@ int cure_ahead_copies(const Cure *cure);
 int cure_states(const Settings *settings);
 bool cure_accumulates(const Settings *settings);
 
-/* G = lr/(1-m) (delay + 1/2) with the highest rate of the phase's policy. Delayed SGD with momentum on a quadratic of curvature
- * c is stable while G c is below about 1 to 1.6; without delay its limit is lr c = 2 (1 + m). -1: not known, as for
- * Adam, whose steps are normalised. */
+/* G = lr/(1-m) (delay + 1/2) with the highest rate of the phase's policy. Delayed SGD with momentum on a quadratic of
+ * curvature c is stable while G c is below about 1 to 1.6; without delay its limit is lr c = 2 (1 + m). -1: not known,
+ * as for Adam, whose steps are normalised. */
 double stability_number(const Settings *settings, const PhaseChoice *phase, int delay);
 double stability_rate(const Settings *settings, const PhaseChoice *phase); /* that highest rate */
 /* Measured on ResNet-20, with batch normalisation; a LeNet-5 without it lost 1 point at 0.2, and diverged at 0.65. */

@@ -134,7 +134,8 @@ static void runtime(Doctor *d)
     d->broken |= !whole;
 }
 
-/* The CUDA toolkit is not in Debian's main section: NVIDIA's packages, or wheels, with CUDA_HOME naming their folder. */
+/* The CUDA toolkit is not in Debian's main section: NVIDIA's packages, or wheels, with CUDA_HOME naming their
+ * folder. */
 static bool toolkit(Doctor *d)
 {
     static const struct {

@@ -52,8 +52,8 @@ typedef struct {
     double unit_flops;   /* TIME_MACS: FLOPs of a microbatch that take one unit */
 } DrawRun;
 /* draw_time.c: every step begins as soon as its stage is free, what it takes is there and what it gives has a slot; an
- * update takes no time. TIME_UNIT: a forward, a backward and, where it is split, its weight part take one unit each. TIME_MACS: FLOPs over those of half a
- * turn of the slowest stage. */
+ * update takes no time. TIME_UNIT: a forward, a backward and, where it is split, its weight part take one unit each.
+ * TIME_MACS: FLOPs over those of half a turn of the slowest stage. */
 DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatches);
 
 #endif

@@ -1,7 +1,7 @@
-/* emit_launches.c: what each stage of a program for a device launches for a minibatch, and what it takes of the device's
- * memory besides its buffers. Counted on the lines of the generated functions: a verb launches the kernels that its
- * operation has for the passes named here, and what it always does (runtime/cuda). tests/cuda_plan.t holds all of it
- * against what was run. */
+/* emit_launches.c: what each stage of a program for a device launches for a minibatch, and what it takes of the
+ * device's memory besides its buffers. Counted on the lines of the generated functions: a verb launches the kernels
+ * that its operation has for the passes named here, and what it always does (runtime/cuda). tests/cuda_plan.t holds all
+ * of it against what was run. */
 #include "emit_state.h"
 
 #include <string.h>

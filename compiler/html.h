@@ -8,7 +8,8 @@
 
 #include "base.h"
 
-/* Text for text and quoted attributes; numbers and their units are not broken apart; what is not UTF-8, and control characters, become U+FFFD. */
+/* Text for text and quoted attributes; numbers and their units are not broken apart; what is not UTF-8, and control
+ * characters, become U+FFFD. */
 void html_text(Text *out, const char *text);
 void html_printf(Text *out, const char *format, ...) PRINTF_LIKE(2, 3); /* the same, of the whole result */
 

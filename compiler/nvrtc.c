@@ -1,5 +1,5 @@
-/* nvrtc.c: CUDA's run-time compiler, opened when it is needed: no header and no library of the toolkit is wanted to build
- * pnetc. The prototypes are those of nvrtc.h, whose C interface has not changed since CUDA 8. See toolkit.h. */
+/* nvrtc.c: CUDA's run-time compiler, opened when it is needed: no header and no library of the toolkit is wanted to
+ * build pnetc. The prototypes are those of nvrtc.h, whose C interface has not changed since CUDA 8. See toolkit.h. */
 #include "toolkit.h"
 
 #include <dlfcn.h>

@@ -80,7 +80,8 @@ typedef struct {
     void (*backward)(Emit *e, const Node *node);
     void (*weights)(Emit *e,
                     const Node *node); /* OP_WEIGHT_PART: gradients of all parameters, from what the forward and
-                                                 * the backward of the same microbatch have left; NULL: backward does it */
+                                                 * the backward of the same microbatch have left; NULL: backward does
+                                                 * it */
     void (*evaluate)(Emit *e, const Node *node);
     void (*kernels)(Emit *e,
                     const Node *node); /* on targets with kernels of their own: emit_kernel for each; NULL: none */

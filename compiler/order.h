@@ -31,8 +31,8 @@ typedef struct OrderDef {
         StageOrder *
             out); /* out is empty; each body updates once, behind all backwards and, if there are any, as many weight parts */
 } OrderDef;
-/* The version of the weights that a forward reads: the current one; the one that stage 0 read for this microbatch; the one
- * without the last minibatch's update, as its minibatch finds it (the first of a phase: the current one). */
+/* The version of the weights that a forward reads: the current one; the one that stage 0 read for this microbatch; the
+ * one without the last minibatch's update, as its minibatch finds it (the first of a phase: the current one). */
 typedef enum { READS_CURRENT, READS_FIRST, READS_BEFORE } Reads;
 typedef struct RuleDef {
     const char *name, *doc, *source;

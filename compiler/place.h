@@ -48,17 +48,17 @@ typedef struct {
 
 /* The placement with the least largest load; among those the one with the lowest last register (so with the fewest
  * stale weights), then with the fewest workers, then the lowest register before the last one, and so on.
- * cut[0 .. nstages - 2] and replicas[0 .. nstages - 1] out. Returns that load; -1: there is none. Without bans the time is
- * O(n S log(total)) for one worker a stage, and that times workers and choices with replicas. */
+ * cut[0 .. nstages - 2] and replicas[0 .. nstages - 1] out. Returns that load; -1: there is none. Without bans the time
+ * is O(n S log(total)) for one worker a stage, and that times workers and choices with replicas. */
 int64_t place_solve(const PlaceInput *in, int *cut, int *replicas);
 bool place_possible(const PlaceInput *in); /* at any load */
 /* Of given cuts and replicas; -1: they break a limit. */
 int64_t place_load(const PlaceInput *in, const int *cut, const int *replicas);
 
 /* ---- on a network (place_input.c, place_problem.c, place.c) ----
- * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. Replicas of a stage
- * are workers of one kind; their number divides the batch. They are considered where so many workers are wished for
- * and the target has them, and neither memory is minimised nor the balance limited: both are of stages without. */
+ * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. Replicas of a
+ * stage are workers of one kind; their number divides the batch. They are considered where so many workers are wished
+ * for and the target has them, and neither memory is minimised nor the balance limited: both are of stages without. */
 typedef struct {
     Arena *arena;
     const Graph *written; /* its own cuts are ignored */
@@ -74,7 +74,8 @@ typedef struct {
     double scale;  /* units of the solver in a second */
     int *replicas; /* that a stage may have, ascending from 1 */
     int nreplicas;
-    /* Per kind of device, per number of replicas: prefix sums, n + 1; in stages that make their values again, or not. */
+    /* Per kind of device, per number of replicas: prefix sums, n + 1; in stages that make their values again, or
+     * not. */
     int64_t ***work, ***again;
     int64_t **transfer; /* per link, n + 1 */
     int64_t *stale, *saved, *saved_before, *weights;

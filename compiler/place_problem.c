@@ -4,8 +4,8 @@
 
 /* ---- stages under the schedule ---- */
 
-/* The ring of stage s and its copies of the weights; true if it has no replicas: it reads weights ahead, or its loss says
- * when a phase ends (plan.c and sched.c refuse these). */
+/* The ring of stage s and its copies of the weights; true if it has no replicas: it reads weights ahead, or its loss
+ * says when a phase ends (plan.c and sched.c refuse these). */
 static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int *first_delay, bool *stale,
                       PlaceStage *out, int *copies)
 {
@@ -75,8 +75,8 @@ static void add_choices(const Placing *p, PlaceStage *stage, PlaceChoice *list, 
 }
 
 /* The mean of the stages is all work over their number where they run on devices of one kind, however it is cut; on
- * several kinds, or where some make values again, it is at most that of the slowest, and placing_solve looks at what came
- * out. */
+ * several kinds, or where some make values again, it is at most that of the slowest, and placing_solve looks at what
+ * came out. */
 static void cap_work(Problem *made, double balance)
 {
     int64_t all = 0;

@@ -1,5 +1,5 @@
-/* place_problem.h: a network cut into so many stages as numbers for place_solve, and the limits that the plan holds them
- * to: the solver knows a lower bound of a stage's memory only. */
+/* place_problem.h: a network cut into so many stages as numbers for place_solve, and the limits that the plan holds
+ * them to: the solver knows a lower bound of a stage's memory only. */
 #ifndef PNETC_PLACE_PROBLEM_H
 #define PNETC_PLACE_PROBLEM_H
 

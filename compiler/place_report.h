@@ -46,8 +46,8 @@ void report_schedules_json(const Graph *written, const Settings *settings, const
 
 /* place_write.c: the canonical text of the file that `ast` (as load() gave it) comes from, with these registers and
  * replicas instead of those it has: `register` statements where all stand between statements of the network, else
- * registers = after(...) in the pipeline block. NULL after an error (P0722). *by_setting: it is the latter. `written` has
- * the registers of the file; `overrides` are those of the command line. */
+ * registers = after(...) in the pipeline block. NULL after an error (P0722). *by_setting: it is the latter. `written`
+ * has the registers of the file; `overrides` are those of the command line. */
 const char *place_write(Arena *arena, Diags *diags, Sources *sources, const Ast *ast, const Graph *written,
                         const Placement *placed, Override *overrides, int noverrides, bool *by_setting);
 

@@ -1,7 +1,7 @@
 /* place_solve.c: the exact placement, by a search for the least bottleneck with a linear test of each guess.
  *
- * Test of a bottleneck B: a row holds the boundaries where stage s can begin with w workers taken before it. For each p,
- * stage s with r replicas can end there if some q of its row before p gives load(q, p) <= B; then p is in the row of
+ * Test of a bottleneck B: a row holds the boundaries where stage s can begin with w workers taken before it. For each
+ * p, stage s with r replicas can end there if some q of its row before p gives load(q, p) <= B; then p is in the row of
  * stage s + 1 and w + r workers. Memory, balance and pins bound q from below by a limit that never falls with p; within
  * that window the best q is the one with the largest work[q] - transfer[q]: a queue of falling maxima gives it in
  * constant time (Lemire 2006). Only boundaries count that s + 1 stages can reach and the others can finish from, each
@@ -240,7 +240,8 @@ static int lowest_beginning(const Solver *v, int s, int used, int p, int64_t bot
     return lowest;
 }
 
-/* From the end: the last register as low as can be with any number of workers, then the fewest of them; then the others. */
+/* From the end: the last register as low as can be with any number of workers, then the fewest of them; then the
+ * others. */
 static void read_back(const Solver *v, int64_t bottleneck, int *cut, int *replicas)
 {
     const PlaceInput *in = v->in;

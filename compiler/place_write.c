@@ -63,7 +63,8 @@ static bool placed_by(const Setting *setting)
     return !strcmp(setting->name, "registers") || !strcmp(setting->name, "replicas");
 }
 
-/* The whole source without `registers` and `replicas` settings, and without `register` statements unless they are kept. */
+/* The whole source without `registers` and `replicas` settings, and without `register` statements unless they are
+ * kept. */
 static Ast bare(Writer *w, bool keep_statements, int *network)
 {
     Ast made = *w->ast;

@@ -2,7 +2,8 @@
  *
  * The steps of every stage run in simulated time: a step begins when its worker is free, what it takes is there and
  * what it gives has a slot. A link that overlaps carries one transfer at a time beside the work; one that does not
- * holds up both its ends. Replicas of a stage act as one, since they meet at every update. What is measured of it is the time between updates once the pipeline is full. */
+ * holds up both its ends. Replicas of a stage act as one, since they meet at every update. What is measured of it is
+ * the time between updates once the pipeline is full. */
 #ifndef PNETC_PREDICT_H
 #define PNETC_PREDICT_H
 

@@ -1,5 +1,5 @@
-/* prove_all.c: which runs prove a schedule: short ones, in which the pipe fills, runs steadily and drains, with tests in
- * between. */
+/* prove_all.c: which runs prove a schedule: short ones, in which the pipe fills, runs steadily and drains, with tests
+ * in between. */
 #include "sched.h"
 
 /* Proofs of one run without a test, then with one after each of the given updates. */

@@ -1,5 +1,5 @@
-/* report_html_time.c: who does what when: the schedule in ideal time (draw_time.c), and a stretch of the steady state to
- * scale, as predicted and, from a trace, as measured. */
+/* report_html_time.c: who does what when: the schedule in ideal time (draw_time.c), and a stretch of the steady state
+ * to scale, as predicted and, from a trace, as measured. */
 #include <math.h>
 #include <string.h>
 

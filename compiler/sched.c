@@ -150,8 +150,8 @@ static void make_phase(Arena *arena, Sched *sched, int p)
         phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
 }
 
-/* A stage with one microbatch in flight has nothing to gain. One that recomputes keeps what it takes until its backward, and
- * what it gives no longer than the next stage wants it. */
+/* A stage with one microbatch in flight has nothing to gain. One that recomputes keeps what it takes until its
+ * backward, and what it gives no longer than the next stage wants it. */
 static void choose_recomputation(Arena *arena, Sched *sched)
 {
     const Pipeline *wanted = &sched->settings->pipeline;

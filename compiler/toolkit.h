@@ -20,7 +20,8 @@ typedef struct {
     int stack, spill;      /* bytes of a thread, likewise: what NVRTC's log says */
 } KernelFact;
 typedef VEC(KernelFact) KernelFacts;
-/* Adds the kernels of a cubin, or what it needs more than the facts already say. False: it is no cubin as we know them. */
+/* Adds the kernels of a cubin, or what it needs more than the facts already say. False: it is no cubin as we know
+ * them. */
 bool cubin_facts(Arena *arena, const unsigned char *cubin, size_t size, KernelFacts *facts);
 /* Adds stack and spills, from the log of a compilation with --ptxas-options=-v. */
 void ptxas_facts(const char *log, KernelFacts *facts);

@@ -48,8 +48,8 @@ typedef struct {
 /* trace_read.c. NULL after errors: P0740, P0741. `updates`: as many as the stretch is to have. */
 const Trace *trace_read(Arena *arena, Diags *diags, Sources *sources, const char *path, const Plan *plan, int updates);
 
-/* trace_measure.c: fills all that is not read, from the steps and waits of each stage. `core` of a stage comes as seconds on a
- * core without waits. False: there is no update. */
+/* trace_measure.c: fills all that is not read, from the steps and waits of each stage. `core` of a stage comes as
+ * seconds on a core without waits. False: there is no update. */
 bool trace_measure(Arena *arena, Trace *trace, const Sched *sched, const double *const *interruption,
                    const int *ninterruptions, int updates);
 

@@ -63,8 +63,9 @@ typedef struct {
     pn_layout *layout; /* chosen by the first op that writes it; NULL: not yet */
 } pn_tensor;
 
-/* For targets with memory of their own (cuda), in the function `place` of a stage, once, before its init: the address of
- * `slots` buffers of `bytes` each there. Places follow each other as they are asked for, multiples of 64 bytes apart. */
+/* For targets with memory of their own (cuda), in the function `place` of a stage, once, before its init: the address
+ * of `slots` buffers of `bytes` each there. Places follow each other as they are asked for, multiples of 64 bytes
+ * apart. */
 void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots);
 typedef struct {
     float *weights, *gradient, *sum, *state, *ahead, *running; /* as in pn_stage_def */
@@ -115,8 +116,8 @@ void pn_done(pn_stage *stage, pn_channel *channel, int64_t n);
 void *pn_held(pn_stage *stage, pn_channel *channel, int64_t n);
 
 /* ---- replicas: copies of a stage that divide each minibatch. Replica i of r works on samples i B/r .. (i + 1) B/r - 1
- * of every slot: the verbs above give it its slice, and it waits only for the replicas whose slices meet its own. All do
- * the same steps in the same order. At an update their gradients are summed in replica order, replica 0 updates the
+ * of every slot: the verbs above give it its slice, and it waits only for the replicas whose slices meet its own. All
+ * do the same steps in the same order. At an update their gradients are summed in replica order, replica 0 updates the
  * weights, which they share, and the running statistics become their mean in each of them (core/replicas.c).
  *
  * A stage file is compiled once for each replica: its buffers are its own; REPLICA is the number.
@@ -137,8 +138,8 @@ void pn_test_input(pn_stage *stage, int64_t n, int input, void *to);
 
 /* ---- weights
  * --------------------------------------------------------------------------------------------------------- */
-/* forward: the version that the phase says (mostly the current one), or what the stage's pn_cure makes of it. backward: what the phase's weight rule says
- * (current, or the one its forward read), or likewise. */
+/* forward: the version that the phase says (mostly the current one), or what the stage's pn_cure makes of it. backward:
+ * what the phase's weight rule says (current, or the one its forward read), or likewise. */
 const float *pn_forward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_backward_weights(pn_stage *stage, int64_t minibatch);
 const float *pn_test_weights(pn_stage *stage);
@@ -371,8 +372,8 @@ typedef struct {
  *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)            sgd; others have their own direction
  *     delta = memory delta + (1 - memory) (w after - w before)                  where memory > 0
  *
- * With accumulate = a > 1 only every a-th update of the phase is one, g being the mean gradient since the last; the others
- * add to the sum. What is left at the end of the phase joins the first update of the next one that is one.
+ * With accumulate = a > 1 only every a-th update of the phase is one, g being the mean gradient since the last; the
+ * others add to the sum. What is left at the end of the phase joins the first update of the next one that is one.
  *
  * A forward reads w - rate forward v; a backward what the weight rule says, w - rate backward v, or w - back delta. */
 typedef struct {

@@ -126,8 +126,8 @@ static inline int64_t pn_slice(const pn_program *program)
 _Noreturn void pn_fail(pn_stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fail_check(pn_stage *stage); /* unwinds if the run has been stopped */
 
-/* Losses report here, each replica for its slice: of a microbatch, mean loss over `count` samples and how many top-1 answers were right (correct <
- * 0: not a classifier). */
+/* Losses report here, each replica for its slice: of a microbatch, mean loss over `count` samples and how many top-1
+ * answers were right (correct < 0: not a classifier). */
 void pn_report_loss(pn_stage *stage, int64_t n, double loss, int64_t correct, int64_t count);
 void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct, int64_t count);
 /* How many samples of the stage's slice of test batch n count (the last one may be ragged). */
@@ -198,9 +198,9 @@ extern const char *const pn_target_name;  /* "ref", "cpu" */
 const char *pn_target_version(void);      /* "oneDNN 2.6.3", "naive C" */
 extern const int pn_target_most_threads;  /* that a stage can have */
 void pn_target_thread(const pn_run *run); /* called on every thread that creates or runs operations, first */
-/* Calls work(data, from, to) for parts of 0 .. count, side by side on the threads of the stage, and returns when all are
- * done. Parts begin at multiples of `unit` and depend on nothing but these and the number of threads; `work` must not
- * fail. */
+/* Calls work(data, from, to) for parts of 0 .. count, side by side on the threads of the stage, and returns when all
+ * are done. Parts begin at multiples of `unit` and depend on nothing but these and the number of threads; `work` must
+ * not fail. */
 typedef void pn_part_fn(void *data, int64_t from, int64_t to);
 void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part_fn *work, void *data);
 void pn_target_prepare(pn_stage *stage); /* after all inits and the scratch allocation */
@@ -229,8 +229,8 @@ typedef struct {
 /* The stored weights that pn_backward_weights gives, or makes something of. */
 const float *pn_backward_version(pn_stage *stage, int64_t minibatch);
 pn_update_rule pn_update_rule_of(const pn_stage *stage, int64_t t);
-/* What core does with arrays of weights, where they are out of its reach (the stage's def has them); false: core does it.
- * update: makes `next` of the weights w, the gradient and the state, and what the next forward reads ahead of them.
+/* What core does with arrays of weights, where they are out of its reach (the stage's def has them); false: core does
+ * it. update: makes `next` of the weights w, the gradient and the state, and what the next forward reads ahead of them.
  * ahead: `to` becomes w followed along the velocity, as a forward or a backward wants; back: less so many mean steps.
  * scale: of the velocity. sum: the gradient of microbatch `slice` is there (core/stage.c). */
 bool pn_target_update(pn_stage *stage, const float *w, float *next);
@@ -244,7 +244,8 @@ bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
 typedef enum { PN_AT_ROOM, PN_AT_GIVE, PN_AT_TAKE, PN_AT_DONE } pn_handover;
 void pn_target_channel(pn_stage *stage, pn_channel *channel, int64_t n, pn_handover what);
 /* Several processes, the ranks, a device each (world/world.h). A target without them: pn_target_ranks is false, and the
- * rest is never called. make_id: on rank 0, what connects all ranks, 128 bytes; connect: false: the run has been stopped. */
+ * rest is never called. make_id: on rank 0, what connects all ranks, 128 bytes; connect: false: the run has been
+ * stopped. */
 extern const bool pn_target_ranks;
 void pn_target_describe(const pn_run *run, const char **device, const char **identity); /* world_meet */
 void pn_target_make_id(pn_run *run, char *id);

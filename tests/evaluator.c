@@ -1,17 +1,17 @@
 /* evaluator.c FILE STEPS WEIGHTS: trains the network of FILE as it is written (not fused, not cut) with the compiler's
  * evaluator, under the schedule of FILE, and compares with the weights that a generated program saved after the same
- * steps: target ref, sgd(momentum = 0.9, weight_decay = 5e-4), lr = constant(0.02), no warm-up. Bits must agree (zeros of
- * either sign). Built and run by evaluator.t.
+ * steps: target ref, sgd(momentum = 0.9, weight_decay = 5e-4), lr = constant(0.02), no warm-up. Bits must agree (zeros
+ * of either sign). Built and run by evaluator.t.
  *
- * Nothing runs at the same time here, and nothing is taken from sched.c or the runtime's driver: all versions of all weights
- * are kept, and microbatch n goes through the whole network with the versions that the papers say. In a phase that
- * began with minibatch b, of M microbatches, with stage s being w(s) forwards ahead of its backwards:
+ * Nothing runs at the same time here, and nothing is taken from sched.c or the runtime's driver: all versions of all
+ * weights are kept, and microbatch n goes through the whole network with the versions that the papers say. In a phase
+ * that began with minibatch b, of M microbatches, with stage s being w(s) forwards ahead of its backwards:
  *
  *     its forward of n finds    b + max(0, n - b M - w(s)) / M    updates done
  *     its backward of n finds   n / M, as backwards ascend and each M of them are an update
  *
- * Weight versions are kept with the velocity and the mean change that they had. The coefficients of corrections are worked out here by the
- * formulas of grammar/REFERENCE.md, section 9.1; a file with a cure has one phase.
+ * Weight versions are kept with the velocity and the mean change that they had. The coefficients of corrections are
+ * worked out here by the formulas of grammar/REFERENCE.md, section 9.1; a file with a cure has one phase.
  *
  * Data and initial values come from the runtime; slices of a minibatch are taken here. */
 #include <jansson.h>
@@ -318,8 +318,8 @@ static void move(const Trainer *t, const Corrected *c, int p, int64_t i, int64_t
     t->change[now + 1][p][i] = (float)c->memory * t->change[now][p][i] + (float)(1 - c->memory) * (next - w);
 }
 
-/* The mean gradient of the microbatches, summed as they come; with the last one the next version, which moves with the last
- * minibatch of a group. */
+/* The mean gradient of the microbatches, summed as they come; with the last one the next version, which moves with the
+ * last minibatch of a group. */
 static void learn(Trainer *t, int64_t n)
 {
     const int64_t slices = t->graph->microbatches, slice = n % slices, now = n / slices;

@@ -50,8 +50,8 @@ const char *remark_relu(const Node *node); /* "relu fused"; NULL: none */
 /* Elements of a minibatch of the output, of input i. */
 int64_t kernel_items(Emit *e, const Node *node);
 int64_t kernel_items_in(Emit *e, const Node *node, int i);
-/* "Rows<rows, channels, ...>": a value of a minibatch as rows of channels, and how sums over the rows are cut in chunks;
- * *blocks: of a kernel that sums the chunks. The totals of all channels need kernel_total_blocks. */
+/* "Rows<rows, channels, ...>": a value of a minibatch as rows of channels, and how sums over the rows are cut in
+ * chunks; *blocks: of a kernel that sums the chunks. The totals of all channels need kernel_total_blocks. */
 const char *kernel_rows(Emit *e, const Shape *shape, int64_t *blocks);
 int64_t kernel_total_blocks(const Shape *shape);
 /* "CHANNELS, HEIGHT, WIDTH" of a value; a flat one has a plane of one element. */

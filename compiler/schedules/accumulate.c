@@ -1,6 +1,6 @@
-/* accumulate.c: the correction `accumulate`. A stage moves its weights once in a minibatches, by the mean of their gradients at
- * a times the rate: per minibatch as far as before, and between a forward and its backward at most ceil(d / a) times. What
- * comes behind it in corrections.def counts the delay in such moves. */
+/* accumulate.c: the correction `accumulate`. A stage moves its weights once in a minibatches, by the mean of their
+ * gradients at a times the rate: per minibatch as far as before, and between a forward and its backward at most ceil(d
+ * / a) times. What comes behind it in corrections.def counts the delay in such moves. */
 #include <math.h>
 
 #include "correction.h"

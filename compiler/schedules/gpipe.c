@@ -1,5 +1,6 @@
 /* gpipe.c: the order `gpipe`. All forwards of a minibatch, then all its backwards, then the update: the pipe is empty
- * between two minibatches. Backwards ascend here, as in every order (the paper's descend): their sums have one order. */
+ * between two minibatches. Backwards ascend here, as in every order (the paper's descend): their sums have one
+ * order. */
 #include "order.h"
 
 static void order(OrderPlace at, StageOrder *out)

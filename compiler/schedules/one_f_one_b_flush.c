@@ -1,5 +1,5 @@
-/* one_f_one_b_flush.c: the order `1f1b_flush`. As 1f1b within a minibatch, then the pipe empties for the update: stage s
- * holds at most S-s microbatches, however many there are. */
+/* one_f_one_b_flush.c: the order `1f1b_flush`. As 1f1b within a minibatch, then the pipe empties for the update: stage
+ * s holds at most S-s microbatches, however many there are. */
 #include "order.h"
 
 static void order(OrderPlace at, StageOrder *out)

@@ -1,6 +1,6 @@
 /* predict.c: the weight rule `predict`. All steps of a minibatch read the weights predicted for the time when the first
- * stage has done its backward: s updates ahead, w - s rate v. From a stage's backward to that of the first stage is half
- * of what their delays differ by: floor(r/2) in stage r of 1F1B, as in the source, r in lockstep. */
+ * stage has done its backward: s updates ahead, w - s rate v. From a stage's backward to that of the first stage is
+ * half of what their delays differ by: floor(r/2) in stage r of 1F1B, as in the source, r in lockstep. */
 #include "order.h"
 
 static int versions(int staleness)

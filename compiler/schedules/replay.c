@@ -1,5 +1,5 @@
-/* replay.c: the weight rule `replay`. A stage keeps what it takes for each microbatch in flight, and nothing else: before the
- * backward it makes its forward's values again, with the current weights, which the backward reads too. */
+/* replay.c: the weight rule `replay`. A stage keeps what it takes for each microbatch in flight, and nothing else:
+ * before the backward it makes its forward's values again, with the current weights, which the backward reads too. */
 #include "order.h"
 
 static int versions(int staleness)

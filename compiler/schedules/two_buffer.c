@@ -1,6 +1,6 @@
-/* two_buffer.c: the weight rule `two_buffer`. Minibatch b reads version b - 1 in all its microbatches and in all stages:
- * w(b+1) = w(b) - rate gradient(w(b-1)), whatever the depth. Two versions hold where no stage is more than a minibatch
- * ahead of its backwards. */
+/* two_buffer.c: the weight rule `two_buffer`. Minibatch b reads version b - 1 in all its microbatches and in all
+ * stages: w(b+1) = w(b) - rate gradient(w(b-1)), whatever the depth. Two versions hold where no stage is more than a
+ * minibatch ahead of its backwards. */
 #include "order.h"
 
 static int versions(int staleness)

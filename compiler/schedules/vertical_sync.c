@@ -1,5 +1,5 @@
-/* vertical_sync.c: the weight rule `vertical_sync`. One version for a minibatch in all stages, that of stage 0 when it began:
- * known from the order, so that nothing is sent with it. Every stage is as stale as the first. */
+/* vertical_sync.c: the weight rule `vertical_sync`. One version for a minibatch in all stages, that of stage 0 when it
+ * began: known from the order, so that nothing is sent with it. Every stage is as stale as the first. */
 #include "order.h"
 
 static int versions(int staleness)

@@ -1,6 +1,7 @@
-/* zb_h1.c: the order `zb_h1`. As 1f1b_flush, with its backwards split: the input part B goes back at once, the weight part
- * W of stage s comes s microbatches later, so that the later stages, which would end early, still have work while the pipe
- * empties. From forward to weight part S microbatches are in flight at every stage, as at stage 0 of 1f1b_flush. */
+/* zb_h1.c: the order `zb_h1`. As 1f1b_flush, with its backwards split: the input part B goes back at once, the weight
+ * part W of stage s comes s microbatches later, so that the later stages, which would end early, still have work while
+ * the pipe empties. From forward to weight part S microbatches are in flight at every stage, as at stage 0 of
+ * 1f1b_flush. */
 #include "order.h"
 
 static void order(OrderPlace at, StageOrder *out)

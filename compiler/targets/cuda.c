@@ -1,7 +1,7 @@
 /* cuda.c: the target `cuda`: one NVIDIA GPU; cuDNN for convolutions and dense layers, generated kernels for the rest.
  *
- * Activations of rank 3 are stored with the channels last, weights of convolutions likewise; nothing is padded, so every
- * size is exact. Buffers are places in one block of device memory, not arrays. */
+ * Activations of rank 3 are stored with the channels last, weights of convolutions likewise; nothing is padded, so
+ * every size is exact. Buffers are places in one block of device memory, not arrays. */
 #include "target.h"
 
 static int64_t param_floats(const Graph *graph, int param)

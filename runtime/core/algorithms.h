@@ -1,6 +1,6 @@
 /* algorithms.h: the choice of an algorithm for each pass of the operations that have one, kept in a file so that a run
- * repeats: another choice sums in another order. Without --algorithms a target's own rule of shapes says what is known to
- * be faster, the same in every run; with --exact everything is direct.
+ * repeats: another choice sums in another order. Without --algorithms a target's own rule of shapes says what is known
+ * to be faster, the same in every run; with --exact everything is direct.
  *
  * The file is text, times in microseconds of processor time, an op line for each pass, in the order of the program
  * (passes of the same shapes in a stage are measured once and chosen alike):

@@ -1,7 +1,7 @@
 /* diverge.h: training that diverges ends at once, says why that may be, and keeps the weights of the last good test.
  *
- * A run has diverged when the loss of a minibatch or of a test is not a finite number, or that of a minibatch is over 1000
- * times the larger of 1 and the loss of its first one. */
+ * A run has diverged when the loss of a minibatch or of a test is not a finite number, or that of a minibatch is over
+ * 1000 times the larger of 1 and the loss of its first one. */
 #ifndef PN_DIVERGE_H
 #define PN_DIVERGE_H
 

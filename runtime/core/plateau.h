@@ -1,10 +1,10 @@
 /* plateau.h: phases that end when the loss on the test set has stopped falling.
  *
- * Such a phase is judged at every test after a multiple of test_every steps: its loss must be below the lowest one before
- * by more than `least` of it; after `tests` in a row that are not, the phase ends one interval later, after the step of
- * the next test. By then no stage can have begun a later minibatch before it sees the decision: an interval is longer
- * than any two stages are apart (plateau_open sees to that). So the switch falls on the same minibatch in every stage
- * and on every transport. */
+ * Such a phase is judged at every test after a multiple of test_every steps: its loss must be below the lowest one
+ * before by more than `least` of it; after `tests` in a row that are not, the phase ends one interval later, after the
+ * step of the next test. By then no stage can have begun a later minibatch before it sees the decision: an interval is
+ * longer than any two stages are apart (plateau_open sees to that). So the switch falls on the same minibatch in every
+ * stage and on every transport. */
 #ifndef PN_PLATEAU_H
 #define PN_PLATEAU_H
 

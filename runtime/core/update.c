@@ -1,6 +1,6 @@
-/* One update of a stage, in one pass over its weights, block by block and part by part on its threads: what the next forward reads ahead of them is
- * written while a block is in the cache. The coefficients are those of pn_cure (pn.h). Each element's arithmetic is the
- * same wherever blocks begin. */
+/* One update of a stage, in one pass over its weights, block by block and part by part on its threads: what the next
+ * forward reads ahead of them is written while a block is in the cache. The coefficients are those of pn_cure (pn.h).
+ * Each element's arithmetic is the same wherever blocks begin. */
 #include "core/update.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* layout.c: which physical layout a tensor or a parameter has; see cpu.h for the rules. All of it is settled in inits; values
- * of parameters move between layouts at any time. */
+/* layout.c: which physical layout a tensor or a parameter has; see cpu.h for the rules. All of it is settled in inits;
+ * values of parameters move between layouts at any time. */
 #include "cpu.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* winograd_tile.h: what both halves of winograd.h share: vectors of 16 channels, tiles, and the transform of 6x6 pixels.
- * A vector is one register with AVX-512; without it this is right, and slow. */
+/* winograd_tile.h: what both halves of winograd.h share: vectors of 16 channels, tiles, and the transform of 6x6
+ * pixels. A vector is one register with AVX-512; without it this is right, and slow. */
 #ifndef PN_CPU_WINOGRAD_TILE_H
 #define PN_CPU_WINOGRAD_TILE_H
 
@@ -55,9 +55,9 @@ INLINE void tile_next(tile *t, int64_t rows, int64_t columns)
     t->image++;
 }
 
-/* Where the pixels lie that a tile has alone (its lower right 4x4, of the first block of channels), by tile: those of the
- * next block of tiles are fetched into the caches while this one's products are calculated, which takes long enough.
- * Addresses outside of the arrays do no harm. */
+/* Where the pixels lie that a tile has alone (its lower right 4x4, of the first block of channels), by tile: those of
+ * the next block of tiles are fetched into the caches while this one's products are calculated, which takes long
+ * enough. Addresses outside of the arrays do no harm. */
 INLINE void own_pixels(const float *images, int64_t image, int64_t width, int64_t offset, tile at, int64_t rows,
                        int64_t columns, int tiles, const float **own)
 {

@@ -1,8 +1,8 @@
 /* cuda.h: private to runtime/cuda: the GPU of a run, what a stage has on it, launching kernels.
  *
- * A verb only puts work on the stream of its stage; stages share the GPU and are ordered among themselves by an event for
- * each register slot (order.c). Every call of the CUDA runtime and of cuDNN is checked: CU and DNN stop the run with the
- * operation's name. Activations of rank 4 lie with the channels last; weights of a convolution as
+ * A verb only puts work on the stream of its stage; stages share the GPU and are ordered among themselves by an event
+ * for each register slot (order.c). Every call of the CUDA runtime and of cuDNN is checked: CU and DNN stop the run
+ * with the operation's name. Activations of rank 4 lie with the channels last; weights of a convolution as
  * [out][kernel][kernel][in], of a dense layer that reads an image as [out][height][width][channel]. */
 #ifndef PN_CUDA_H
 #define PN_CUDA_H

@@ -1,5 +1,5 @@
-/* dense.c: convolutions and dense layers: the product by a plan of cuDNN; bias and relu in the same plan where cuDNN has
- * an engine for that, else by a kernel behind it. */
+/* dense.c: convolutions and dense layers: the product by a plan of cuDNN; bias and relu in the same plan where cuDNN
+ * has an engine for that, else by a kernel behind it. */
 #include "cuda/cuda.h"
 
 static void make_plan(pn_op *op, cuda_pass pass)

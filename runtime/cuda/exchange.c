@@ -1,13 +1,13 @@
 /* exchange.c: what crosses between GPUs of several processes: NCCL, opened when there are several.
  *
  * An exchange is all that a rank sends and receives in a round, in one group: no order among its parts, so no circle of
- * waits. It goes into the graph of the step that carries it, as one node, or into a graph of its own; both ends of NCCL must
- * be captured or neither, and all are. What orders it against the steps are the events of the slots (order.c): it waits
- * for what it sends to be given and for what it overwrites to be freed, and does the same for its peers' slots here.
- * All plans and kernels are made before NCCL begins (cuDNN may load code, which waits for the kernels of NCCL that run), and
- * code is loaded eagerly. All ranks begin their exchanges in the order of the rounds, so a host may wait for its device at
- * any time: the peers of what is begun need nothing that comes later. One communicator has one exchange at a time, also
- * when they are on the streams of several stages. */
+ * waits. It goes into the graph of the step that carries it, as one node, or into a graph of its own; both ends of NCCL
+ * must be captured or neither, and all are. What orders it against the steps are the events of the slots (order.c): it
+ * waits for what it sends to be given and for what it overwrites to be freed, and does the same for its peers' slots
+ * here. All plans and kernels are made before NCCL begins (cuDNN may load code, which waits for the kernels of NCCL
+ * that run), and code is loaded eagerly. All ranks begin their exchanges in the order of the rounds, so a host may wait
+ * for its device at any time: the peers of what is begun need nothing that comes later. One communicator has one
+ * exchange at a time, also when they are on the streams of several stages. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>

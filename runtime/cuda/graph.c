@@ -1,10 +1,10 @@
 /* graph.c: steps of training as CUDA graphs: one launch instead of one for each kernel.
  *
- * A step is straight-line code; what differs between its minibatches are the slots of rings and registers and the version
- * of the weights. For each combination of these it is captured once and launched from then on. Its first run, uncaptured,
- * tells which slots change hands; after that a step is: take what it takes, launch, give what it gives. (That a whole step
- * may wait for all its slots first is what the transport `serial` does, too.) Nothing is told anew for a launch: the device
- * counts minibatches and updates (input.c, update.c); the loss is fetched behind it.
+ * A step is straight-line code; what differs between its minibatches are the slots of rings and registers and the
+ * version of the weights. For each combination of these it is captured once and launched from then on. Its first run,
+ * uncaptured, tells which slots change hands; after that a step is: take what it takes, launch, give what it gives.
+ * (That a whole step may wait for all its slots first is what the transport `serial` does, too.) Nothing is told anew
+ * for a launch: the device counts minibatches and updates (input.c, update.c); the loss is fetched behind it.
  * Test passes, whose last batch may be ragged, are not captured. */
 #include <stdlib.h>
 #include <string.h>

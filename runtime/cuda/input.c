@@ -1,5 +1,6 @@
-/* input.c: the number of a step's minibatch, which the device counts by itself, and its samples, which it picks and gathers
- * from the data set that lies there. The host only says where counting begins. Test batches are told from the host. */
+/* input.c: the number of a step's minibatch, which the device counts by itself, and its samples, which it picks and
+ * gathers from the data set that lies there. The host only says where counting begins. Test batches are told from the
+ * host. */
 #include <string.h>
 
 #include "cuda/cuda.h"

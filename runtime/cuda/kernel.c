@@ -1,8 +1,8 @@
 /* kernel.c: the kernels of the program: choosing a binary, finding a kernel, launching it.
  *
- * Who launches says what it passes (letters, cuda.h); the table in the program says what the text of kernels.cu takes; the
- * facts that `pnetc kernels` read back from the cubins say what was compiled. The three are compared before anything
- * runs. */
+ * Who launches says what it passes (letters, cuda.h); the table in the program says what the text of kernels.cu takes;
+ * the facts that `pnetc kernels` read back from the cubins say what was compiled. The three are compared before
+ * anything runs. */
 #include <stdlib.h>
 #include <string.h>
 

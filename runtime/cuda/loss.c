@@ -1,4 +1,5 @@
-/* loss.c: losses: a kernel gives each sample's loss and whether its label has the largest value; report.c does the rest. */
+/* loss.c: losses: a kernel gives each sample's loss and whether its label has the largest value; report.c does the
+ * rest. */
 #include "cuda/cuda.h"
 
 static pn_op *open(pn_stage *stage, const pn_loss_def *def, const char *forward, const char *backward)

@@ -1,8 +1,9 @@
 /* order.c: steps of a stage on its stream, and the order between the streams of stages.
  *
- * Slots of registers are written and read in place. The transport orders what the hosts of two stages begin; here an event
- * for each slot carries that order to the GPU: give and done record, take and room wait. An event that was never recorded
- * is no wait. A slot that another rank reads or writes is an exchange's (exchange.c), in the place of the other stage. */
+ * Slots of registers are written and read in place. The transport orders what the hosts of two stages begin; here an
+ * event for each slot carries that order to the GPU: give and done record, take and room wait. An event that was never
+ * recorded is no wait. A slot that another rank reads or writes is an exchange's (exchange.c), in the place of the
+ * other stage. */
 #include "cuda/cuda.h"
 
 static _Thread_local pn_stage *at_work; /* a thread does one step at a time */

@@ -29,8 +29,8 @@ typedef struct {
     bool bias, relu;   /* it does these, too */
 } cuda_plan;
 
-/* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless place->tf32, computes in f32 throughout.
- * False: there is none; `why` says what cuDNN said. */
+/* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless place->tf32, computes in f32
+ * throughout. False: there is none; `why` says what cuDNN said. */
 bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
                     size_t size);
 void cuda_plan_free(cuda_plan *plan);

@@ -1,8 +1,8 @@
 /* report.c: losses from the GPU to the log, without waiting for each.
  *
- * A loss leaves two sums in a slot of pinned memory; an event says when they are there. The host hands them to the log in
- * order, some steps later: it waits only when all slots are taken, and at the end of a test, whose result belongs to the
- * weights of that moment. That wait also bounds how far the host runs ahead of the GPU. */
+ * A loss leaves two sums in a slot of pinned memory; an event says when they are there. The host hands them to the log
+ * in order, some steps later: it waits only when all slots are taken, and at the end of a test, whose result belongs to
+ * the weights of that moment. That wait also bounds how far the host runs ahead of the GPU. */
 #include "cuda/cuda.h"
 
 enum { SLOTS = 8 };

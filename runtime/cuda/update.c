@@ -1,8 +1,8 @@
 /* update.c: what core/update.c does to arrays of weights, by kernels.
  *
- * The rates of the next CUDA_ROWS updates lie on the device: core's formulas, computed by the host far ahead, so that an
- * update launches the same kernels with the same parameters every time. They are written anew when they are used up and
- * when a phase begins, in the order of the stream. */
+ * The rates of the next CUDA_ROWS updates lie on the device: core's formulas, computed by the host far ahead, so that
+ * an update launches the same kernels with the same parameters every time. They are written anew when they are used up
+ * and when a phase begins, in the order of the stream. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* Stages in several processes (world/world.h): each rank runs its own on one thread, round by round (rounds.h); what crosses
- * between ranks in a round is one exchange behind it, put on the device like everything else. The host is a few rounds
- * ahead of the device at most. Both ends of a channel have slots of their own, used alike: a slot is free again when the
- * taker is done with it, which every rank knows without being told. */
+/* Stages in several processes (world/world.h): each rank runs its own on one thread, round by round (rounds.h); what
+ * crosses between ranks in a round is one exchange behind it, put on the device like everything else. The host is a few
+ * rounds ahead of the device at most. Both ends of a channel have slots of their own, used alike: a slot is free again
+ * when the taker is done with it, which every rank knows without being told. */
 #include <string.h>
 
 #include "core/driver.h"
@@ -61,8 +61,8 @@ static void tell(pn_run *run, const Round *round)
     world_doing(run, text);
 }
 
-/* The last step of the round here that gives anything takes the exchange with it, if it is a forward or a backward. -1: it
- * goes alone, behind the round. */
+/* The last step of the round here that gives anything takes the exchange with it, if it is a forward or a backward. -1:
+ * it goes alone, behind the round. */
 static int find_carrier(const pn_run *run, const Round *round)
 {
     for (int i = round->steps - 1; i >= 0; i--) {

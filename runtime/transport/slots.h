@@ -2,8 +2,8 @@
  *
  * A slot is free until the producer gives it and full until the consumer is done with it: that flag is all that two
  * stages share, and it orders everything else (release by who changes it, acquire by who finds it changed). Where the
- * stages have replicas, each giver and each taker whose slices of the batch meet have such a flag: a giver has room when
- * all flags of its own are free, a taker finds its slice when all of its own are full. `number`
+ * stages have replicas, each giver and each taker whose slices of the batch meet have such a flag: a giver has room
+ * when all flags of its own are free, a taker finds its slice when all of its own are full. `number`
  * says which minibatch the producer last put there; it stays after the consumer is done, so that the producer may read
  * its own slot again (pn_held) until it takes room for another. */
 #ifndef PN_SLOTS_H

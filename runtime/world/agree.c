@@ -1,5 +1,5 @@
-/* agree.c: an interrupt at any rank ends all behind the same minibatch. Rank 0 asks how many minibatches each has begun; none
- * begins another before it knows the answer, the most of them. */
+/* agree.c: an interrupt at any rank ends all behind the same minibatch. Rank 0 asks how many minibatches each has
+ * begun; none begins another before it knows the answer, the most of them. */
 #include "core/interrupt.h"
 #include "world/records.h"
 

@@ -1,4 +1,5 @@
-/* peers.h: what the files of world/ share: who the ranks are, the frames between them, and what a rank keeps of the others. */
+/* peers.h: what the files of world/ share: who the ranks are, the frames between them, and what a rank keeps of the
+ * others. */
 #ifndef PN_WORLD_PEERS_H
 #define PN_WORLD_PEERS_H
 

@@ -1,5 +1,5 @@
-/* records.h: what the watcher (control.c) hands on: what ranks send to rank 0 for its log, its checkpoints and its files,
- * and their agreement on an interrupt. Private to world/. */
+/* records.h: what the watcher (control.c) hands on: what ranks send to rank 0 for its log, its checkpoints and its
+ * files, and their agreement on an interrupt. Private to world/. */
 #ifndef PN_RECORDS_H
 #define PN_RECORDS_H
 

@@ -1,9 +1,10 @@
-/* world.h: several processes, the ranks, that run one program together: each a contiguous group of its stages, on a device
- * of its own.
+/* world.h: several processes, the ranks, that run one program together: each a contiguous group of its stages, on a
+ * device of its own.
  *
  * Ranks are started by mpirun, srun or torchrun, or by hand with RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
- * (launch.c). Rank r of R runs stages r S/R .. (r + 1) S/R - 1. Every rank keeps a TCP connection to rank 0; what stages
- * give each other goes another way (pn_target_exchange). Rank 0 prints, and writes all files: losses and weights come to it.
+ * (launch.c). Rank r of R runs stages r S/R .. (r + 1) S/R - 1. Every rank keeps a TCP connection to rank 0; what
+ * stages give each other goes another way (pn_target_exchange). Rank 0 prints, and writes all files: losses and weights
+ * come to it.
  *
  * Its life:
  *   world_open    before the device is opened: all ranks have come, and run the same program with the same options
@@ -12,8 +13,8 @@
  *                 begins to watch over the connections
  *   world_end     this rank is done; returns when all are
  *
- * The first failure of any rank ends all of them: its message goes to all, what waits for others is aborted. So does a rank
- * that is gone (its connection ends), and a run of which no rank does a step in run->timeout seconds. */
+ * The first failure of any rank ends all of them: its message goes to all, what waits for others is aborted. So does a
+ * rank that is gone (its connection ends), and a run of which no rank does a step in run->timeout seconds. */
 #ifndef PN_WORLD_H
 #define PN_WORLD_H
 
@@ -23,8 +24,8 @@
 
 enum { WORLD_TEXT = 192 }; /* of a message's part, with its 0 */
 
-/* NULL in run->world: one process, or a target that knows no ranks. Takes from `options` what other ranks than 0 must not
- * do. Ends the program when the ranks do not come together. */
+/* NULL in run->world: one process, or a target that knows no ranks. Takes from `options` what other ranks than 0 must
+ * not do. Ends the program when the ranks do not come together. */
 void world_open(pn_run *run, pn_options *options);
 void world_meet(pn_run *run, bool quiet);
 bool world_ready(pn_run *run); /* false: the run has been stopped */
@@ -36,7 +37,8 @@ int world_first(const pn_world *world, int rank);    /* its first stage */
 int world_rank_of(const pn_world *world, int stage); /* which rank runs it */
 int world_local(const pn_run *run);                  /* number of the device; 0 without a world */
 
-/* This rank has failed (run->error): tells the others, once. Gives the exit status: that of the rank that failed first. */
+/* This rank has failed (run->error): tells the others, once. Gives the exit status: that of the rank that failed
+ * first. */
 int world_failed(pn_run *run, int status);
 
 /* At the beginning of a round: if somebody was interrupted, all ranks agree on the last minibatch, and close run->begun

@@ -1,7 +1,7 @@
-/* plans.c: does cuDNN accept every convolution and dense layer of a program? Linked to the stages of a program built for
- * cuda and to runtime/cuda/dense.c and plan.c; runs the inits of all stages, for the GPU that a JSON file describes.
- * Needs neither a GPU nor a driver (cuDNN 9.8).   usage: plans DEVICE.json [tf32]   prints: plans N, largest workspace, engines
- * What inits do not call is not linked: -Wl,--unresolved-symbols=ignore-all. */
+/* plans.c: does cuDNN accept every convolution and dense layer of a program? Linked to the stages of a program built
+ * for cuda and to runtime/cuda/dense.c and plan.c; runs the inits of all stages, for the GPU that a JSON file
+ * describes. Needs neither a GPU nor a driver (cuDNN 9.8).   usage: plans DEVICE.json [tf32]   prints: plans N, largest
+ * workspace, engines What inits do not call is not linked: -Wl,--unresolved-symbols=ignore-all. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

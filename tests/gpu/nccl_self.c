@@ -1,5 +1,6 @@
-/* nccl_self.c: a rank that sends to itself with NCCL, in a group captured in a CUDA graph, as exchanges between ranks are (runtime/cuda/exchange.c):
- * what one GPU alone can show of them. Three launches, each with other numbers. Exit code 0: what was sent has arrived. */
+/* nccl_self.c: a rank that sends to itself with NCCL, in a group captured in a CUDA graph, as exchanges between ranks
+ * are (runtime/cuda/exchange.c): what one GPU alone can show of them. Three launches, each with other numbers. Exit
+ * code 0: what was sent has arrived. */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* properties.c: writes what cuDNN knows of GPU 0, as the JSON that its checks without a device take (tests/cuda, one a GPU).
+/* properties.c: writes what cuDNN knows of GPU 0, as the JSON that its checks without a device take (tests/cuda, one a
+ * GPU).
  *   usage: properties FILE */
 #include <stdbool.h>
 #include <stdint.h>

@@ -136,8 +136,8 @@ static void backward_pass(Memory *m)
     }
 }
 
-/* What a backward reads must have a slot for each minibatch in flight: in a ring, or in a register that is kept. What a stage
- * makes again has one, and what it makes it of is kept, or made again too. */
+/* What a backward reads must have a slot for each minibatch in flight: in a ring, or in a register that is kept. What a
+ * stage makes again has one, and what it makes it of is kept, or made again too. */
 static void saved_values_have_slots(const Plan *plan, int s)
 {
     const Sched *sched = plan->sched;

@@ -234,7 +234,8 @@ static void flushes_take_the_time_of_the_book(void **state)
             }
 }
 
-/* Qi et al. 2023, table 1: a bubble of (S - 1)(F + B - W), a third of that of 1f1b_flush where the three take as long. */
+/* Qi et al. 2023, table 1: a bubble of (S - 1)(F + B - W), a third of that of 1f1b_flush where the three take as
+ * long. */
 static void zb_h1_fills_two_thirds_of_the_bubble(void **state)
 {
     (void)state;

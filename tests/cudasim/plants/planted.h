@@ -1,5 +1,5 @@
-/* planted.h: what the programs with planted bugs share. Each plant is a small program as pnetc generates them, with a switch: right, it
- * must run without a report; wrong, the double must name what is wrong. */
+/* planted.h: what the programs with planted bugs share. Each plant is a small program as pnetc generates them, with a
+ * switch: right, it must run without a report; wrong, the double must name what is wrong. */
 #pragma once
 #include <cuda_runtime_api.h>
 #include <stdint.h>
