@@ -98,7 +98,7 @@ def figures_of(run, options):
         "predicted_staleness": check["stages"][0]["staleness"],
         "stages": len(report["stages"]),
         "stale_percent": round(100 * check["stale_fraction"], 3),
-        "images_per_second": round(common.rate_of(metrics), 2),
+        "images_per_second": round(common.rate_of(metrics), 2) if options.jobs == 1 else None,  # not of the schedule then
         "curve": [(line["step"], round(100 * line["test_accuracy"], 3)) for line in metrics
                   if line.get("test_accuracy") is not None],
     }
@@ -145,10 +145,11 @@ def table(rows, results, base="sequential"):
         figures = results[row.name]
         first = figures[0]
         difference = f"{mean(figures) - mean(results[base]):+.2f}" if base in results and row.name != base else ""
+        rate = f"{first['images_per_second']:.0f}" if first["images_per_second"] else "-"
         lines.append([row.name, "(" + ",".join(map(str, row.ppv)) + ")" if row.ppv else "none", first["stages"],
                       2 * first["stages"] if row.ppv else 1, first["staleness"], stability_text(first), f"{first['stale_percent']:.2f}",
                       ("diverged: " if any(one["diverged"] for one in figures) else "") +
-                      f"{mean(figures):.2f}{spread(figures)}", difference, f"{first['images_per_second']:.0f}"])
+                      f"{mean(figures):.2f}{spread(figures)}", difference, rate])
     return common.columns(lines) + "\nworkers: stages here; paper: stages as the paper counts them; staleness: of the first " \
                                    "stage, measured, in its own updates; G: its stability number."
 
@@ -170,7 +171,8 @@ def flat(network, rows, results, options, base="sequential"):
         if base in results and row.name != base:
             figures[f"{row.name}_difference"] = round(mean(kept) - mean(results[base]), 4)
         for key in ("staleness", "predicted_staleness", "stages", "stale_percent", "images_per_second", "commit"):
-            figures[f"{row.name}_{key}"] = kept[0][key]
+            if kept[0][key] is not None:
+                figures[f"{row.name}_{key}"] = kept[0][key]
         for seed, one in zip(options.seeds, kept):
             figures[f"{row.name}_seed{seed}_accuracy"] = one["accuracy"]
             figures[f"{row.name}_seed{seed}_curve"] = " ".join(f"{step}:{value}" for step, value in one["curve"])
