@@ -11,16 +11,28 @@ STEPS = ("forward", "backward", "weight part", "update")  # weight part: where b
 
 def of(path):
     """Of a trace of 8 minibatches or more, in us a minibatch: {"step": the real time from one update to the next, of the slowest
-    stage, "busy": [of each stage, the time that its thread had a core for forward, backward and update, waits left out]}."""
+    stage, "busy": [of each stage, the time that its thread had a core for forward, backward and update, waits left out],
+    "wait": [of each stage, the real time that it waited for other stages]}."""
     with open(path, encoding="utf-8") as file:
         events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
     tracks = [sorted((e for e in events if e["tid"] == track), key=lambda e: e["ts"]) for track in sorted({e["tid"] for e in events})]
-    return {"step": max(step_of(track) for track in tracks), "busy": [busy_of(track) for track in tracks]}
+    return {"step": max(step_of(track) for track in tracks), "busy": [busy_of(track) for track in tracks],
+            "wait": [wait_of(track) for track in tracks]}
+
+
+def intervals_of(track):
+    """From the end of one update to that of the next."""
+    updates = [event["ts"] + event["dur"] for event in track if event["name"] == "update"]
+    return list(zip(updates, updates[1:]))
 
 
 def step_of(track):
-    updates = [event["ts"] + event["dur"] for event in track if event["name"] == "update"]
-    return statistics.median(after - before for before, after in zip(updates, updates[1:]))
+    return statistics.median(end - begin for begin, end in intervals_of(track))
+
+
+def wait_of(track):
+    waits = [event for event in track if event["cat"] == "wait"]
+    return statistics.median(sum(wait["dur"] for wait in waits if begin <= wait["ts"] < end) for begin, end in intervals_of(track))
 
 
 def busy_of(track):

@@ -104,7 +104,7 @@ import json
 f = json.load(open("speed.json"))
 for cut in "paper", "exact", "placed":
     assert f[f"resnet20_{cut}_two_workers_images_per_second"] > 0 and 0.1 < f[f"resnet20_{cut}_speedup"] < 4
-    assert all(0 < f[f"resnet20_{cut}_{key}"] <= limit for key, limit in (("balance", 1), ("no_wait", 9), ("together", 9)))
+    assert all(0 < f[f"resnet20_{cut}_{key}"] <= limit for key, limit in (("balance", 1), ("no_wait", 1), ("together", 4)))
 PY
 ok $? "paper_speedup: its factors"
 # Fast or slow does not matter here (its exit status does): that it measures, on any machine.

@@ -149,20 +149,6 @@ static bool each(pn_run *run, bool (*round)(pn_stage *stage))
 }
 
 /* The rounds see to it that nothing is ever waited for. */
-static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
-{
-    if (!slot_has_room(stage, channel, n))
-        pn_fail(stage, "internal error: no room for minibatch %lld of %s", (long long)n, channel->name);
-    return slot_begin(stage, channel, n);
-}
-
-static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
-{
-    if (!slot_is_there(stage, channel, n))
-        pn_fail(stage, "internal error: minibatch %lld of %s is not there", (long long)n, channel->name);
-    return slot_found(stage, channel, n);
-}
-
 const pn_transport pn_transport_ranks = {
     .name = "ranks",
     .doc = "a process a device: started by mpirun, srun or torchrun",
@@ -170,8 +156,8 @@ const pn_transport pn_transport_ranks = {
     .train = train,
     .close = slots_close,
     .each = each,
-    .room = room,
+    .room = slot_room,
     .give = slot_give,
-    .take = take,
+    .take = slot_take,
     .done = slot_done,
 };

@@ -84,21 +84,7 @@ static bool each(pn_run *run, bool (*round)(pn_stage *stage))
     return true;
 }
 
-/* The verbs never wait: a slot that is not ready contradicts the stage's own list of channels. */
-static void *room(pn_stage *stage, pn_channel *channel, int64_t n)
-{
-    if (!slot_has_room(stage, channel, n))
-        pn_fail(stage, "internal error: no room for minibatch %lld of %s", (long long)n, channel->name);
-    return slot_begin(stage, channel, n);
-}
-
-static void *take(pn_stage *stage, pn_channel *channel, int64_t n)
-{
-    if (!slot_is_there(stage, channel, n))
-        pn_fail(stage, "internal error: minibatch %lld of %s is not there", (long long)n, channel->name);
-    return slot_found(stage, channel, n);
-}
-
+/* Its verbs never wait: a stage is driven when its list of channels says that it need not. */
 const pn_transport pn_transport_serial = {
     .name = "serial",
     .doc = "one thread runs all stages in turn: slow, for comparison",
@@ -106,8 +92,8 @@ const pn_transport pn_transport_serial = {
     .train = train,
     .close = slots_close,
     .each = each,
-    .room = room,
+    .room = slot_room,
     .give = slot_give,
-    .take = take,
+    .take = slot_take,
     .done = slot_done,
 };

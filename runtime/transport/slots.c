@@ -135,6 +135,20 @@ void *slot_found(pn_stage *stage, pn_channel *channel, int64_t n)
     return memory(stage, channel, n);
 }
 
+void *slot_room(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    if (!slot_has_room(stage, channel, n))
+        pn_fail(stage, "internal error: no room for minibatch %lld of %s", (long long)n, channel->name);
+    return slot_begin(stage, channel, n);
+}
+
+void *slot_take(pn_stage *stage, pn_channel *channel, int64_t n)
+{
+    if (!slot_is_there(stage, channel, n))
+        pn_fail(stage, "internal error: minibatch %lld of %s is not there", (long long)n, channel->name);
+    return slot_found(stage, channel, n);
+}
+
 void slot_give(pn_stage *stage, pn_channel *channel, int64_t n)
 {
     check_number(stage, channel, n, stage->replica);

@@ -32,6 +32,9 @@ bool slot_is_there(const pn_stage *stage, const pn_channel *channel, int64_t n);
 /* The stage's part of the slot, once that is so. Another minibatch than n found stops the run. */
 void *slot_begin(pn_stage *stage, pn_channel *channel, int64_t n);
 void *slot_found(pn_stage *stage, pn_channel *channel, int64_t n);
+/* The same for a transport that never waits: that it is so is its own business, and else an internal error. */
+void *slot_room(pn_stage *stage, pn_channel *channel, int64_t n);
+void *slot_take(pn_stage *stage, pn_channel *channel, int64_t n);
 /* Publish, release: checked, then the flag changes. */
 void slot_give(pn_stage *stage, pn_channel *channel, int64_t n);
 void slot_done(pn_stage *stage, pn_channel *channel, int64_t n);

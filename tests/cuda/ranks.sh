@@ -39,17 +39,6 @@ gather() {
     done
     text=$(cat out.*)
 }
-# build NET SOURCE OPTIONS...: for both targets
-build() {
-    local net=$1 source=$2 target
-    shift 2
-    for target in cpu cuda; do
-        "$PNETC" build "$source" -o "$net.$target" --target=$target --quiet "$@" >log 2>&1 || {
-            note "$(cat log)"
-            ok 1 "$net builds for $target"
-        }
-    done
-}
 # compare_ranks NAME NET STEPS "SIZE:ORDER...": trains, against target cpu
 compare_ranks() {
     local name=$1 net=$2 steps=$3 one size

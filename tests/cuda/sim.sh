@@ -25,18 +25,25 @@ END
 
 data='' transport='' # of compare: the folder of --data, the transport; empty: not given
 
+# build NET SOURCE OPTIONS...: for both targets; 1, and a test that failed, when one does not
+build() {
+    local net=$1 source=$2 target
+    shift 2
+    for target in cpu cuda; do
+        "$PNETC" build "$source" -o "$net.$target" --target=$target --quiet "$@" >log 2>&1 || {
+            note "$(cat log)"
+            ok 1 "$net builds for $target"
+            return 1
+        }
+    done
+}
+
 # compare NAME SOURCE ORDERS STEPS OPTIONS...: builds for both targets (again into the same folder: the kernels are kept), trains
 compare() {
     local name=$1 source=$2 orders=$3 steps=$4 net order text code
     net=$(basename "$source" .pnet)
     shift 4
-    for target in cpu cuda; do
-        "$PNETC" build "$source" -o "$net.$target" --target=$target --quiet "$@" >log 2>&1 || {
-            note "$(cat log)"
-            ok 1 "$name: builds for $target"
-            return
-        }
-    done
+    build "$net" "$source" "$@" || return
     "$net.cpu/$net" --exact --steps "$steps" --metrics cpu.jsonl --quiet ${data:+--data "$data"} >log 2>&1 || note "$(cat log)"
     for order in $orders; do
         rm -f cuda.jsonl
