@@ -40,12 +40,12 @@ losses() { grep -o '"[a-z_]*loss":[^,]*' "$1"; }
 is "$(losses two.jsonl)" "$(losses one.jsonl)" "resumed by two ranks: the bits of one process"
 
 # ---- one grouped exchange a round, in the graph of a step ----
-with=(--stats=stats)
+stats=stats
 ranks 2 lenet5 --steps 40 --quiet --eval-every 0
-with=()
+stats=
 is "$codes" "0 0" "40 steps: exit 0"
-count() { awk -v name="$1" '$1 == "call" && $2 == name { print $3 }' stats; }
-note "exchanges run: $(awk '$1 == "ran" && $2 == "nccl" { print $3 }' stats); captured: $(count ncclGroupStart); graphs: $(count cudaGraphLaunch)"
-[ "$(count ncclGroupStart)" -lt 25 ] && [ "$(awk '$1 == "ran" && $2 == "nccl" { print $3 }' stats)" -ge 40 ]
+count() { awk -v name="$1" '$1 == "call" && $2 == name { print $3 }' stats.0; }
+note "exchanges run: $(awk '$1 == "ran" && $2 == "nccl" { print $3 }' stats.0); captured: $(count ncclGroupStart); graphs: $(count cudaGraphLaunch)"
+[ "$(count ncclGroupStart)" -lt 25 ] && [ "$(awk '$1 == "ran" && $2 == "nccl" { print $3 }' stats.0)" -ge 40 ]
 ok $? "exchanges are captured once for each combination of slots, and launched with the steps' graphs"
 done_testing

@@ -1,7 +1,6 @@
 /* control.c: the thread that watches over the connections while ranks train: failures, silence, the end. */
 #define _DEFAULT_SOURCE
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -244,18 +243,14 @@ static void read_frame(pn_world *world, int rank)
     Frame frame;
     const double seconds = 60;
     const char *error = wire_receive(from, &frame, sizeof frame, seconds);
-    void *data = NULL;
-    if (!error && frame.bytes >= 0)
-        data = malloc((size_t)frame.bytes + sizeof(int64_t));
-    if (!error && !data)
-        error = "its message does not fit into memory";
+    if (!error && (frame.bytes < 0 || frame.bytes > world->largest))
+        error = "its message is longer than any that there is";
     if (!error)
-        error = wire_receive(from, data, frame.bytes, seconds);
+        error = wire_receive(from, world->incoming, frame.bytes, seconds);
     if (!error)
-        handle(world, rank, frame.kind, data, frame.bytes);
+        handle(world, rank, frame.kind, world->incoming, frame.bytes);
     else
         peer_is_gone(world, rank, error);
-    free(data);
 }
 
 static void read_frames(pn_world *world)
@@ -310,6 +305,8 @@ static void *watch(void *argument)
 void world_watch(pn_world *world)
 {
     world->poll = pn_alloc((int64_t)sizeof *world->poll * world->launch.size);
+    world->largest = records_open(world);
+    world->incoming = pn_alloc(world->largest);
     const int error = pthread_create(&world->watcher, NULL, watch, world);
     if (error)
         pn_fail(NULL, "cannot start the thread that watches over the ranks: %s", strerror(error));

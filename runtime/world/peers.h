@@ -35,6 +35,9 @@ struct pn_world {
     pthread_cond_t changed; /* what follows, under the lock */
     pthread_t watcher;
     struct pollfd *poll; /* room for the watcher */
+    void *incoming;      /* likewise: for a frame of at most `largest` bytes */
+    int64_t largest;
+    void *outgoing; /* of other ranks than 0: room for a stage's values, of the thread that trains */
     bool quits;
     bool over;                  /* all ranks have ended */
     bool told;                  /* a failure has gone round */

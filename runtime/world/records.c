@@ -1,6 +1,5 @@
 #include "world/records.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/checkpoint.h"
@@ -23,6 +22,27 @@ typedef struct {
     double busy_seconds, wait_seconds;
 } StageFrame;
 
+static int64_t stage_bytes(const pn_stage *stage, bool values)
+{
+    return (int64_t)sizeof(StageFrame) + (values ? weights_floats(stage) * (int64_t)sizeof(float) : 0);
+}
+
+int64_t records_open(pn_world *world)
+{
+    const bool leads = world->launch.rank == 0;
+    int64_t most = sizeof(FailFrame);
+    for (int s = 0; s < world->run->program->nstages; s++) {
+        pn_stage *stage = &world->run->stage[s];
+        const int64_t bytes = stage_bytes(stage, world->wants_values);
+        most = stage->here != leads && bytes > most ? bytes : most;
+        if (leads && !stage->here && world->wants_values)
+            stage->sent = pn_alloc(weights_floats(stage) * (int64_t)sizeof(float));
+    }
+    if (!leads)
+        world->outgoing = pn_alloc(most);
+    return leads ? most : (int64_t)sizeof(FailFrame);
+}
+
 /* ---- sending ---- */
 
 void world_interval(pn_run *run, const Interval *interval, int phase)
@@ -39,12 +59,9 @@ void world_test(pn_run *run, const TestResult *result, double images_per_second)
 
 static void send_stage(pn_stage *stage, WorldKind kind, bool values)
 {
-    const int64_t floats = values ? weights_floats(stage) : 0, bytes = floats * (int64_t)sizeof(float);
-    StageFrame *frame = malloc(sizeof *frame + (size_t)bytes);
-    if (!frame)
-        pn_fail(stage, "out of memory: need %lld bytes to send the weights to rank 0", (long long)bytes);
+    StageFrame *frame = stage->run->world->outgoing;
     *frame = (StageFrame){.stage = stage->index,
-                          .floats = floats,
+                          .floats = values ? weights_floats(stage) : 0,
                           .step = stage->updates,
                           .forwards = stage->forwards,
                           .backwards = stage->backwards,
@@ -57,8 +74,7 @@ static void send_stage(pn_stage *stage, WorldKind kind, bool values)
                           .wait_seconds = stage->wait_seconds};
     if (values)
         weights_values(stage, (float *)(frame + 1));
-    world_send(stage->run->world, 0, kind, frame, (int64_t)sizeof *frame + bytes);
-    free(frame);
+    world_send(stage->run->world, 0, kind, frame, stage_bytes(stage, values));
 }
 
 void world_checkpoint(pn_stage *stage)
@@ -99,23 +115,11 @@ static void take_test(pn_run *run, const TestFrame *frame)
     pthread_mutex_unlock(&log->lock);
 }
 
-/* The values stay until the stage sends others. */
-static void keep_values(pn_stage *stage, const StageFrame *frame)
-{
-    const size_t bytes = (size_t)frame->floats * sizeof(float);
-    if (frame->floats == 0)
-        return;
-    if (!stage->sent)
-        stage->sent = malloc(bytes);
-    if (!stage->sent)
-        pn_fail(NULL, "out of memory: need %zu bytes for the weights of stage %d", bytes, stage->index);
-    memcpy(stage->sent, frame + 1, bytes);
-}
-
 static void take_stage(pn_run *run, const StageFrame *frame, bool checkpoint)
 {
     pn_stage *stage = &run->stage[frame->stage];
-    keep_values(stage, frame);
+    if (frame->floats > 0) /* they stay until the stage sends others */
+        memcpy(stage->sent, frame + 1, (size_t)frame->floats * sizeof(float));
     stage->updates = frame->step;
     stage->forwards = frame->forwards;
     stage->backwards = frame->backwards;
@@ -135,7 +139,7 @@ static bool is_stage(const pn_run *run, const StageFrame *frame, int64_t bytes)
     if (bytes < (int64_t)sizeof *frame || frame->stage < 0 || frame->stage >= run->program->nstages)
         return false;
     const pn_stage *stage = &run->stage[frame->stage];
-    return !stage->here && (frame->floats == 0 || frame->floats == weights_floats(stage)) &&
+    return !stage->here && (frame->floats == 0 || (stage->sent && frame->floats == weights_floats(stage))) &&
            bytes == (int64_t)sizeof *frame + frame->floats * (int64_t)sizeof(float);
 }
 

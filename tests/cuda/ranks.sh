@@ -2,14 +2,15 @@
 # ranks.sh: programs of target cuda as several processes under the simulator, a GPU and NCCL in each. Source it behind sim.sh.
 order=eager port=$((20000 + $$ % 20000))
 
-# rank RANK SIZE NET ARGUMENTS...: one process, in the foreground; options for the simulator in `with`, variables in `set_for`
-with=() set_for=()
+# rank RANK SIZE NET ARGUMENTS...: one process, in the foreground; options for the simulator in `with`, variables in `set_for`;
+# `stats`: the file of --stats, with the rank behind it, empty: none
+with=() set_for=() stats=''
 rank() {
     local number=$1 size=$2 net=$3
     shift 3
     env RANK="$number" LOCAL_RANK="$number" WORLD_SIZE="$size" MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
         ${set_for[@]+"${set_for[@]}"} timeout 100 "$ROOT/tests/cudasim/run" --order="$order" --devices=4 --world="$WORK/world" \
-        --keep="$net.kernels" ${with[@]+"${with[@]}"} "$net.cuda/kernels.cu" "$net.cuda/$net" "$@" >"out.$number" 2>&1
+        --keep="$net.kernels" ${stats:+--stats="$stats.$number"} ${with[@]+"${with[@]}"} "$net.cuda/kernels.cu" "$net.cuda/$net" "$@" >"out.$number" 2>&1
 }
 # meet NET: a new world: another port, an empty folder, and its kernels compiled, which four at once could not
 meet() {
