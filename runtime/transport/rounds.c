@@ -1,3 +1,4 @@
+/* rounds.c: see rounds.h. */
 #include "transport/rounds.h"
 
 #include <string.h>

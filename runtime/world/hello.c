@@ -1,3 +1,4 @@
+/* hello.c: see hello.h. */
 #define _DEFAULT_SOURCE
 #include "world/hello.h"
 

@@ -1,3 +1,4 @@
+/* records.c: see records.h. */
 #include "world/records.h"
 
 #include <string.h>
