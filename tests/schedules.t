@@ -43,7 +43,7 @@ pick() { # NAME WORDS...: sets NAME to one of the words; in this shell: a shell 
 }
 
 nets=(lenet5 branches residual)
-order= rule= slices= net= cut= again= cure= # set by pick
+order='' rule='' slices='' net='' cut='' again='' cure='' # set by pick
 for seed in $SEEDS; do
     RANDOM=$seed
     for ((draw = 0; draw < DRAWS; draw++)); do
