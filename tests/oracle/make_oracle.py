@@ -17,6 +17,11 @@ itself) with seeded inputs, multiples of 1/32: exact in f32, short here, with ti
     running                     batch_norm: running mean and variance after one minibatch from 0 and 1
     test                        batch_norm: output of a test with those
     end
+The cases of optimizers.txt, which tests/unit/rt_optimizers.c reads, are runs of one optimiser:
+    case NAME KEY=VALUE...      as the language has it
+    weights N                   numbers follow, before the first step
+    rate X / gradient N / weights N     of each step, and what it leaves
+    end
 """
 import os
 import torch
@@ -218,9 +223,35 @@ def others(file):
            classes=6)
 
 
+def optimizers(file):
+    """Six steps of seven weights, at a rate that falls; without a gradient in the third step."""
+    generator = torch.Generator().manual_seed(6)
+    cases = [(torch.optim.SGD, "sgd", {}), (torch.optim.SGD, "sgd", {"momentum": 0.875}),
+             (torch.optim.SGD, "sgd", {"momentum": 0.875, "weight_decay": 0.125}),
+             (torch.optim.SGD, "sgd", {"momentum": 0.5, "weight_decay": 0.125, "nesterov": True})]
+    for kind, name in ((torch.optim.Adam, "adam"), (torch.optim.AdamW, "adamw")):
+        cases += [(kind, name, more) for more in ({}, {"beta1": 0.75, "beta2": 0.9375, "epsilon": 0.015625, "weight_decay": 0.25})]
+    with open(os.path.join(FOLDER, file), "w") as out:
+        for kind, name, more in cases:
+            out.write(" ".join(["case", name, *(f"{key}={float(value):g}" for key, value in more.items())]) + "\n")
+            words = {key: value for key, value in more.items() if not key.startswith("beta") and key != "epsilon"}
+            if "beta1" in more:
+                words.update(betas=(more["beta1"], more["beta2"]), eps=more["epsilon"])
+            weights = ((torch.randn(7, generator=generator) * 32).round() / 32).requires_grad_()
+            optimizer = kind([weights], lr=0.125, **words)
+            out.write(f"weights 7\n{numbers(weights)}")
+            for step in range(6):
+                rate = optimizer.param_groups[0]["lr"] = 0.125 / (1 << step)
+                weights.grad = (torch.randn(7, generator=generator) * 32).round() / 32 * (step != 2)
+                optimizer.step()
+                out.write(f"rate {rate:g}\ngradient 7\n{numbers(weights.grad)}weights 7\n{numbers(weights)}")
+            out.write("end\n")
+
+
 if __name__ == "__main__":
     conv("conv.txt")
     linear("linear.txt")
     pool("pool.txt")
     norm("norm.txt")
     others("others.txt")
+    optimizers("optimizers.txt")
