@@ -1,5 +1,5 @@
 /* rt_optimizers.c: every optimiser of core/choices.def against what PyTorch's did in double (tests/oracle/make_oracle.py
- * writes the runs and says how they read). Stated tolerance: each weight within 4e-6 of the largest (at least 1). */
+ * writes the runs and says how they read). Stated tolerance: each weight within 1e-6 of the largest (at least 1). */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static double follow(FILE *file, const char *what, pn_recipe *recipe)
             largest = fmax(largest, fabs(expected[i]));
         for (int i = 0; i < n; i++) {
             worst = fmax(worst, fabs(w[i] - expected[i]) / largest);
-            if (!(fabs(w[i] - expected[i]) <= 4e-6 * largest))
+            if (!(fabs(w[i] - expected[i]) <= 1e-6 * largest))
                 fail_msg("%s, step %d: weight %d is %.9g, PyTorch's %.9g", what, t, i, w[i], expected[i]);
         }
     }
