@@ -67,14 +67,16 @@ const Balance *balance_judge(Arena *arena, const Plan *plan, const Prediction *p
     for (int s = 0; s < prediction->nstages; s++)
         b->overlaps |= sched->ring[s] > 1;
     if (prediction->work > 0)
-        b->factor = prediction->most * prediction->nstages / prediction->work;
+        b->factor = prediction->most * prediction->parts / prediction->work;
     const Pipeline *pipeline = &sched->settings->pipeline;
     b->over_stale = pipeline->max_stale >= 0 && sched->stale_fraction > pipeline->max_stale;
     for (int s = 0; s < prediction->nstages; s++)
         b->over_memory |= pipeline->memory > 0 && plan->stage[s].static_bytes > pipeline->memory;
     b->within = (Placement){.ncuts = -1, .least_stale = -1};
     b->unbalanced = b->overlaps && b->factor > sched->settings->pipeline.balance;
-    if (((b->overlaps && (look || b->unbalanced)) || b->over_stale || b->over_memory) && !pipeline->automatic.wanted)
+    /* Places are solved for stages of one worker. */
+    if (((b->overlaps && (look || b->unbalanced)) || b->over_stale || b->over_memory) && !pipeline->automatic.wanted &&
+        !pipe_halved(sched->pipe))
         look_for_better(arena, b, written);
     return b;
 }
@@ -93,13 +95,17 @@ static void warn_balance(Arena *arena, Diags *diags, const Balance *b, const Gra
     const Prediction *p = b->prediction;
     const Graph *graph = b->plan->sched->pipe->graph;
     const int cut = p->slowest < graph->ncuts ? p->slowest : p->slowest - 1;
-    REPORT(diags, level, P0506, graph->cut[cut].span,
-           "stage %d takes %.2f x the mean time of the stages (%s), over balance = %g", p->slowest, b->factor,
+    REPORT(diags, level, P0506, graph->cut[cut].span, "%s takes %.2f x the mean time of the %s (%s), over balance = %g",
+           prediction_slowest(arena, p), b->factor, p->parts > p->nstages ? "workers" : "stages",
            prediction_source(arena, p), b->plan->sched->settings->pipeline.balance);
     if (b->ncuts > 0)
         diag_hint(diags, "registers after %s: %.2f x the mean, a step of %s instead of %s",
                   balance_cuts_text(arena, written, b->cut, b->ncuts), b->better.balance,
                   human_seconds(arena, b->better.step), human_seconds(arena, p->step));
+    else if (p->parts > p->nstages)
+        diag_hint(
+            diags,
+            "fewer layers in that stage, or a higher `balance`; `pnetc place` knows places for mapping = joined only");
     else
         diag_hint(diags, "no other cut into %d stages is faster; fewer stages (`pnetc place`), or a higher `balance`",
                   p->nstages);
@@ -144,15 +150,21 @@ static void warn_memory(Arena *arena, Diags *diags, const Balance *b, const Grap
     for (int s = 0; s < p->nstages; s++) {
         const StagePlan *stage = &b->plan->stage[s];
         const int all = stage->replicas, on = p->stage[s].workers;
-        sum[p->stage[s].worker] += plan_worker_bytes(stage);
+        sum[p->stage[s].worker] += stage->forward_half_bytes;
+        sum[p->stage[s].back_worker] += plan_worker_bytes(stage);
         for (int r = 1; r < all; r++) /* where replicas share workers, as neighbours do */
             sum[p->stage[s].worker + r * on / all] += stage->replica_bytes;
     }
     for (int s = 0; s < p->nstages; s++) {
-        const Device *device = &p->model->hardware->device[p->stage[s].kind];
-        if (device->memory > 0 && sum[p->stage[s].worker] > device->memory) {
-            REPORT(diags, level, P0732, nowhere, "the stages of worker %d need %s, but %s has %s", p->stage[s].worker,
-                   human_bytes(arena, sum[p->stage[s].worker]), device->name, human_bytes(arena, device->memory));
+        const int workers[] = {p->stage[s].worker, p->stage[s].back_worker};
+        const int kinds[] = {p->stage[s].kind, p->stage[s].back_kind};
+        for (int h = 0; h < COUNT(workers); h++) {
+            const Device *device = &p->model->hardware->device[kinds[h]];
+            const int64_t bytes = sum[workers[h]];
+            if (device->memory <= 0 || bytes <= device->memory)
+                continue;
+            REPORT(diags, level, P0732, nowhere, "the stages of worker %d need %s, but %s has %s", workers[h],
+                   human_bytes(arena, bytes), device->name, human_bytes(arena, device->memory));
             return;
         }
     }

@@ -57,6 +57,14 @@ int command_place(Session *s)
         session_errors(s);
         return 1;
     }
+    if (s->written->halves) {
+        diag_error(s->diags, P0525, s->settings.pipeline.mapping_span,
+                   "place finds registers for stages of one worker, not for mapping = split");
+        diag_hint(s->diags,
+                  "--set pipeline.mapping=joined places them; `pnetc check` then says what the halves would take");
+        session_errors(s);
+        return 1;
+    }
     const AutoRegisters *wishes = &s->settings.pipeline.automatic;
     const int wished = wishes->stages > wishes->workers ? wishes->stages : wishes->workers;
     const int asked = o->workers ? o->workers : wished;

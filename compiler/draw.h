@@ -44,7 +44,7 @@ typedef struct {
     int64_t age;     /* not of a forward: updates of the stage since that of this microbatch: its staleness */
 } DrawStep;
 typedef struct {
-    DrawStep *step; /* by stage, then by time */
+    DrawStep *step; /* by stage, forward half first, then by time */
     int nsteps;
     int64_t minibatches; /* in all phases */
     int64_t *shown;      /* per phase */
@@ -52,8 +52,8 @@ typedef struct {
     double unit_flops;   /* TIME_MACS: FLOPs of a microbatch that take one unit */
 } DrawRun;
 /* draw_time.c: every step begins as soon as its stage is free, what it takes is there and what it gives has a slot; an
- * update takes no time. TIME_UNIT: a forward, a backward and, where it is split, its weight part take one unit each.
- * TIME_MACS: FLOPs over those of half a turn of the slowest stage. */
+ * update takes no time, nor what goes between halves of a stage. TIME_UNIT: a forward, a backward and, where it is
+ * split, its weight part take one unit each. TIME_MACS: FLOPs over those of half a turn of the slowest stage. */
 DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatches);
 
 #endif

@@ -1,9 +1,9 @@
 /* draw_schedule.c: the space-time diagram of a schedule as SVG (figure 4 of Zhang and Abdelrahman 2021, for any order).
  *
- * A row a stage, time to the right. At most WIDTH pixels wide: a longer run goes on in further bands below, as music
- * does. A box says F or B and the minibatch, v: the updates in the weights it reads, and at a backward the age, which
- * is the staleness. Dashed boxes fill the pipe, dotted ones drain it. Every box has a <title>, which viewers show as a
- * tip. */
+ * A row a stage, or a half of one (pipe_row), time to the right. At most WIDTH pixels wide: a longer run goes on in
+ * further bands below, as music does. A box says F or B and the minibatch, v: the updates in the weights it reads, and
+ * at a backward the age, which is the staleness. Dashed boxes fill the pipe, dotted ones drain it. Every box has a
+ * <title>, which viewers show as a tip. */
 #include "draw.h"
 
 #include <math.h>
@@ -12,6 +12,7 @@
 enum {
     WIDTH = 1280,
     LEFT = 84,
+    LEFT_OF_HALVES = 112, /* "FS10 BKS1" */
     RIGHT = 16,
     LEAST_COLUMN = 38, /* pixels of a unit: "age 12" must fit */
     MOST_COLUMN = 46,
@@ -28,7 +29,7 @@ typedef struct {
     Text *out;
     int column;   /* pixels of a unit */
     int per_band; /* units */
-    int bands, head;
+    int bands, head, left;
 } Drawing;
 
 static void xml(Text *out, const char *text)
@@ -58,18 +59,23 @@ static void line_of_text(Text *out, const char *style, double x, double y, const
 
 static int band_top(const Drawing *d, int band)
 {
-    return d->head + band * (AXIS + d->sched->pipe->nstages * ROW + BAND_GAP);
+    return d->head + band * (AXIS + pipe_rows(d->sched->pipe) * ROW + BAND_GAP);
 }
 
-static int row_top(const Drawing *d, int band, int stage)
+static int row_top(const Drawing *d, int band, int row)
 {
-    return band_top(d, band) + AXIS + stage * ROW;
+    return band_top(d, band) + AXIS + row * ROW;
+}
+
+static int step_top(const Drawing *d, int band, const DrawStep *step)
+{
+    return row_top(d, band, pipe_row(d->sched->pipe, step->stage, step->kind == STEP_FORWARD));
 }
 
 /* Pixels are rounded to hundredths: same bytes wherever this runs. */
 static double pixel(const Drawing *d, int band, double time)
 {
-    return round((LEFT + (time - (double)band * d->per_band) * d->column) * 100) / 100;
+    return round((d->left + (time - (double)band * d->per_band) * d->column) * 100) / 100;
 }
 
 static const char *phase_text(Arena *arena, const Sched *sched, const DrawRun *run, int p)
@@ -97,8 +103,9 @@ static int head(const Sched *sched, const DrawRun *run, DrawTime time, Text *out
     const int nstages = sched->pipe->nstages;
     int y = 26;
     line_of_text(out, "title", 16, y,
-                 arena_printf(arena, "%s: %d stage%s in space and time", sched->pipe->graph->name, nstages,
-                              nstages == 1 ? "" : "s"));
+                 arena_printf(arena, "%s: %d stage%s%s in space and time", sched->pipe->graph->name, nstages,
+                              nstages == 1 ? "" : "s",
+                              pipe_halved(sched->pipe) ? arena_printf(arena, " on %d workers", 2 * nstages - 1) : ""));
     for (int p = 0; p < sched->nphases; p++) {
         line_of_text(out, "big", 16, y += 20, phase_text(arena, sched, run, p));
         line_of_text(
@@ -113,7 +120,7 @@ static int head(const Sched *sched, const DrawRun *run, DrawTime time, Text *out
                                         human_count(arena, run->unit_flops))
                      : sched_splits(sched) ? "a forward and each part of a backward take a column"
                                            : "a forward and a backward take a column each",
-                     run->end > 0 ? 100 * run->busy / (run->end * nstages) : 0.0));
+                     run->end > 0 ? 100 * run->busy / (run->end * pipe_rows(sched->pipe)) : 0.0));
     return y + 10;
 }
 
@@ -160,15 +167,15 @@ static void band_frame(const Drawing *d, int band)
     const double first = (double)band * d->per_band;
     double columns = ceil(d->run->end - 1e-9) - first;
     columns = columns > d->per_band ? d->per_band : columns;
-    for (int i = 0; i < d->sched->pipe->nstages; i++) {
-        const int y = row_top(d, band, i);
-        line_of_text(d->out, "stage", 16, y + 20, arena_printf(arena, "stage %d", i));
-        line_of_text(d->out, "small left", 16, y + 35, arena_printf(arena, "staleness %d", d->sched->staleness[i]));
-        text_printf(d->out, "<rect class=\"idle\" x=\"%d\" y=\"%d\" width=\"%g\" height=\"%d\"/>\n", LEFT, y,
+    for (int i = 0; i < pipe_rows(d->sched->pipe); i++) {
+        const int y = row_top(d, band, i), stale = d->sched->staleness[pipe_row_stage(d->sched->pipe, i)];
+        line_of_text(d->out, "stage", 16, y + 20, pipe_row_name(arena, d->sched->pipe, i));
+        line_of_text(d->out, "small left", 16, y + 35, arena_printf(arena, "staleness %d", stale));
+        text_printf(d->out, "<rect class=\"idle\" x=\"%d\" y=\"%d\" width=\"%g\" height=\"%d\"/>\n", d->left, y,
                     columns * d->column, BOX);
     }
     for (int c = 0; c < (int)columns; c++)
-        line_of_text(d->out, "small", LEFT + (c + 0.5) * d->column, band_top(d, band) + AXIS - 6,
+        line_of_text(d->out, "small", d->left + (c + 0.5) * d->column, band_top(d, band) + AXIS - 6,
                      arena_printf(arena, "%.0f", first + c));
     line_of_text(d->out, "small left", 16, band_top(d, band) + AXIS - 6, "time");
 }
@@ -213,7 +220,7 @@ static void box(const Drawing *d, const DrawStep *step)
         const double end = fmin(step->end, (double)(band + 1) * d->per_band);
         if (end <= begin)
             continue;
-        const double x = pixel(d, band, begin) + 1, y = row_top(d, band, step->stage);
+        const double x = pixel(d, band, begin) + 1, y = step_top(d, band, step);
         const double width = fmax(0.5, round((pixel(d, band, end) - x - 1) * 100) / 100);
         text_printf(d->out, "<g><title>stage %d: %s of %s %lld", step->stage, kind_text(step->kind), slice_name(d),
                     (long long)step->n);
@@ -236,7 +243,7 @@ static void switch_mark(const Drawing *d, const DrawStep *step)
 {
     const int band = (int)fmin(floor(step->begin / d->per_band), d->bands - 1);
     text_printf(d->out, "<path class=\"switch\" d=\"M%g %dv%d\"/>\n", pixel(d, band, step->begin),
-                row_top(d, band, step->stage) - 4, BOX + 8);
+                step_top(d, band, step) - 4, BOX + 8);
 }
 
 static void style(Text *out)
@@ -264,8 +271,9 @@ void draw_schedule(const Sched *sched, DrawTime time, int minibatches, Text *out
 {
     Arena *arena = out->arena;
     const DrawRun run = draw_run(arena, sched, time, minibatches);
-    const int room = WIDTH - LEFT - RIGHT, units = (int)fmax(1, ceil(run.end - 1e-9));
-    Drawing d = {.sched = sched, .run = &run};
+    const int left = pipe_halved(sched->pipe) ? LEFT_OF_HALVES : LEFT;
+    const int room = WIDTH - left - RIGHT, units = (int)fmax(1, ceil(run.end - 1e-9));
+    Drawing d = {.sched = sched, .run = &run, .left = left};
     const int least = time == TIME_MACS ? WEIGHTED_COLUMN : LEAST_COLUMN;
     const int most = time == TIME_MACS ? WEIGHTED_COLUMN : MOST_COLUMN;
     d.bands = (units * least + room - 1) / room;

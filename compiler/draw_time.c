@@ -8,11 +8,35 @@ typedef struct {
     const Sched *sched;
     DrawTime time;
     Step **step;
-    int *count, *at;
-    double *free;                            /* per stage: when its last step ended */
+    int *count, *at;                         /* at: per part */
+    double *free;                            /* per part: when its last step ended */
     double **forward, **backward, **weights; /* per stage and microbatch: when it ended; -1: not yet */
+    double **update, **taken;                /* per stage and minibatch, likewise; taken: by the forward half */
     double unit;
 } Simulation;
+
+/* A part is a stage, or a half of one; both halves go along the steps of their stage. */
+typedef enum { FORWARD_HALF, REST, HALVES } Half; /* a whole stage is REST alone */
+
+static bool halved(const Simulation *s, int stage)
+{
+    return s->sched->pipe->stage[stage].halves;
+}
+
+/* The next step of a part; false: there is none left. */
+static bool next_step(const Simulation *s, int stage, Half half, Step *out)
+{
+    int *at = &s->at[stage * HALVES + half];
+    if (half == FORWARD_HALF && !halved(s, stage))
+        return false;
+    for (; *at < s->count[stage]; ++*at) {
+        *out = s->step[stage][*at];
+        const bool forward = out->kind == STEP_FORWARD;
+        if (!halved(s, stage) || (half == REST ? !forward : forward || out->kind == STEP_UPDATE))
+            return true;
+    }
+    return false;
+}
 
 static double duration(const Simulation *s, int stage, StepKind kind, bool splits)
 {
@@ -33,13 +57,30 @@ static bool after(double end, double *begin)
     return end >= 0;
 }
 
-/* When the next step of a stage can begin; false: what it waits for has no time yet. */
-static bool can_begin(const Simulation *s, int stage, Step step, double *begin)
+/* What a step of a half waits for of the other half. */
+static bool inside(const Simulation *s, int stage, Half half, Step step, double *begin)
+{
+    const int64_t slot = step.n - s->sched->ring[stage], old = step.n - (s->sched->versions[stage] - 1);
+    if (!halved(s, stage))
+        return true;
+    if (step.kind == STEP_FORWARD)
+        return slot < 0 || after(s->weights[stage][slot], begin);
+    if (step.kind == STEP_BACKWARD)
+        return after(s->forward[stage][step.n], begin);
+    if (step.kind != STEP_UPDATE)
+        return true;
+    if (half == FORWARD_HALF)
+        return after(s->update[stage][step.n], begin);
+    return old < 0 || after(s->taken[stage][old], begin);
+}
+
+/* When the next step of a part can begin; false: what it waits for has no time yet. */
+static bool can_begin(const Simulation *s, int stage, Half half, Step step, double *begin)
 {
     const Pipe *pipe = s->sched->pipe;
     const int64_t m = step.n;
-    bool known = true;
-    *begin = s->free[stage];
+    *begin = s->free[stage * HALVES + half];
+    bool known = inside(s, stage, half, step, begin);
     for (int i = 0; i < pipe->nedges; i++) {
         const Edge *edge = &pipe->edge[i];
         if (step.kind == STEP_FORWARD && edge->from + 1 == stage)
@@ -120,6 +161,23 @@ static void read_weights(const Sched *sched, const int64_t *shown, int64_t updat
         step->version = forward[step->n];
 }
 
+/* Does the next step of a part, which can begin then; false: it is no box. */
+static bool take(Simulation *s, int stage, Half half, Step step, double begin, bool splits, DrawStep *out)
+{
+    s->at[stage * HALVES + half]++;
+    double *free = &s->free[stage * HALVES + half];
+    if (step.kind == STEP_UPDATE) {
+        (half == FORWARD_HALF ? s->taken : s->update)[stage][step.n] = *free = begin;
+        return false;
+    }
+    out->end = *free = begin + duration(s, stage, step.kind, splits);
+    if (step.kind != STEP_WEIGHTS)
+        (step.kind == STEP_FORWARD ? s->forward : s->backward)[stage][step.n] = out->end;
+    if (step.kind == (splits ? STEP_WEIGHTS : STEP_BACKWARD))
+        s->weights[stage][step.n] = out->end;
+    return true;
+}
+
 static double slowest_turn(const Pipe *pipe)
 {
     double most = 0;
@@ -147,15 +205,17 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
         .unit = turn / 2,
         .step = arena_alloc(arena, sizeof(Step *) * nstages),
         .count = arena_alloc(arena, sizeof(int) * nstages),
-        .at = arena_alloc(arena, sizeof(int) * nstages),
-        .free = arena_alloc(arena, sizeof(double) * nstages),
+        .at = arena_alloc(arena, sizeof(int) * nstages * HALVES),
+        .free = arena_alloc(arena, sizeof(double) * nstages * HALVES),
         .forward = arena_alloc(arena, sizeof(double *) * nstages),
         .backward = arena_alloc(arena, sizeof(double *) * nstages),
         .weights = arena_alloc(arena, sizeof(double *) * nstages),
+        .update = arena_alloc(arena, sizeof(double *) * nstages),
+        .taken = arena_alloc(arena, sizeof(double *) * nstages),
     };
     run.unit_flops = s.unit * (double)sched->pipe->graph->batch;
-    VEC(DrawStep) *drawn = arena_alloc(arena, sizeof *drawn * nstages);
-    int64_t *updates = arena_alloc(arena, sizeof *updates * nstages);
+    VEC(DrawStep) *drawn = arena_alloc(arena, sizeof *drawn * nstages * HALVES); /* per part */
+    int64_t *updates = arena_alloc(arena, sizeof *updates * nstages * HALVES);   /* likewise */
     int64_t **version = arena_alloc(arena, sizeof *version * nstages);
     for (int i = 0; i < sched->pipe->nstages; i++) {
         s.step[i] = sched_steps(arena, &shown, i, run.minibatches, &s.count[i]);
@@ -165,38 +225,41 @@ DrawRun draw_run(Arena *arena, const Sched *sched, DrawTime time, int minibatche
         version[i] = arena_alloc(arena, sizeof(int64_t) * (size_t)slices);
         for (int64_t m = 0; m < slices; m++)
             s.forward[i][m] = s.backward[i][m] = s.weights[i][m] = -1;
+        s.update[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
+        s.taken[i] = arena_alloc(arena, sizeof(double) * (size_t)run.minibatches);
+        for (int64_t m = 0; m < run.minibatches; m++)
+            s.update[i][m] = s.taken[i][m] = -1;
     }
 
     for (bool moved = true; moved;) {
         moved = false;
-        for (int i = 0; i < sched->pipe->nstages; i++) {
+        for (int part = 0; part < sched->pipe->nstages * HALVES; part++) {
+            const int i = part / HALVES;
+            const Half half = (Half)(part % HALVES);
+            Step next;
             double begin;
-            while (s.at[i] < s.count[i] && can_begin(&s, i, s.step[i][s.at[i]], &begin)) {
-                const Step next = s.step[i][s.at[i]++];
-                moved = true;
-                updates[i] += next.kind == STEP_UPDATE;
-                if (next.kind == STEP_UPDATE)
-                    continue;
+            while (next_step(&s, i, half, &next) && can_begin(&s, i, half, next, &begin)) {
                 DrawStep step = {.kind = next.kind, .stage = i, .n = next.n, .begin = begin};
-                place_in_phase(sched, run.shown, &step);
-                const bool splits = sched->phase[step.phase].late[i] > 0;
-                step.end = s.free[i] = begin + duration(&s, i, step.kind, splits);
-                if (step.kind != STEP_WEIGHTS)
-                    (step.kind == STEP_FORWARD ? s.forward : s.backward)[i][step.n] = step.end;
-                if (step.kind == (splits ? STEP_WEIGHTS : STEP_BACKWARD))
-                    s.weights[i][step.n] = step.end;
-                read_weights(sched, run.shown, updates[i], version[0], version[i], &step);
-                *vec_push(arena, &drawn[i]) = step;
+                moved = true;
+                if (next.kind != STEP_UPDATE)
+                    place_in_phase(sched, run.shown, &step);
+                if (!take(&s, i, half, next, begin, sched->phase[step.phase].late[i] > 0, &step)) {
+                    updates[part]++;
+                    continue;
+                }
+                read_weights(sched, run.shown, updates[part], version[0], version[i], &step);
+                *vec_push(arena, &drawn[part]) = step;
             }
         }
     }
 
     VEC(DrawStep) all = {0};
-    for (int i = 0; i < sched->pipe->nstages; i++) {
-        if (s.at[i] < s.count[i])
-            ICE("draw: stage %d cannot go on", i); /* sched.c has proved that it can */
-        for (int k = 0; k < drawn[i].count; k++) {
-            const DrawStep *step = &drawn[i].at[k];
+    for (int part = 0; part < sched->pipe->nstages * HALVES; part++) {
+        Step left;
+        if (next_step(&s, part / HALVES, (Half)(part % HALVES), &left))
+            ICE("draw: stage %d cannot go on", part / HALVES); /* sched.c has proved that it can */
+        for (int k = 0; k < drawn[part].count; k++) {
+            const DrawStep *step = &drawn[part].at[k];
             *vec_push(arena, &all) = *step;
             run.end = step->end > run.end ? step->end : run.end;
             run.busy += step->end - step->begin;

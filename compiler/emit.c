@@ -75,8 +75,8 @@ static void name_shared(Emit *e)
     e->register_name = arena_alloc(e->arena, (size_t)(e->pipe->nedges + 1) * sizeof *e->register_name);
     e->input_name = arena_alloc(e->arena, (size_t)(e->graph->nnodes + 1) * sizeof *e->input_name);
     for (int s = 0; s < e->pipe->nstages; s++)
-        for (int r = 0; r < e->pipe->stage[s].replicas; r++)
-            names_take(e->shared, stage_symbol(e, s, r));
+        for (int w = 0; w < stage_workers(&e->pipe->stage[s]); w++)
+            names_take(e->shared, stage_symbol(e, s, w));
     for (int i = 0; i < e->pipe->nedges; i++) {
         static const char *const arrays[] = {"value", "gradient", "test"};
         const Edge *edge = &e->pipe->edge[i];

@@ -130,7 +130,8 @@ static void give_layout(Emit *e, const StageValue *value, const char *comment)
         emit_commented(e, comment, "%s.layout = tensor.%s.layout;", out, value->name);
 }
 
-static void print_init(Emit *e, Text *out)
+/* Halves have operations of their own: each makes them all, and chooses the same layouts. */
+static void print_init(Emit *e, const char *name, Text *out)
 {
     begin(e, PART_INIT);
     for (int i = 0; i < e->touched.count; i++) {
@@ -156,7 +157,7 @@ static void print_init(Emit *e, Text *out)
         if (value->out)
             give_layout(e, value, arena_printf(e->arena, "stage %d reads it as it lies", e->stage + 1));
     }
-    print_function(e, "init", NULL, NULL, out);
+    print_function(e, name, NULL, NULL, out);
 }
 
 /* ---- forward and test: the same lines over other channels and buffers ---- */
@@ -374,7 +375,11 @@ static void print_backward(Emit *e, Text *out)
 void emit_functions(Emit *e, Text *out)
 {
     Text functions = text_new(e->arena);
-    print_init(e, &functions);
+    e->forward_half = e->halves;
+    print_init(e, e->halves ? "init_forward" : "init", &functions);
+    e->forward_half = false;
+    if (e->halves)
+        print_init(e, "init_backward", &functions);
     print_forward(e, PART_FORWARD, &functions);
     print_again(e, &functions);
     print_backward(e, &functions);

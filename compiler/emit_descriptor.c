@@ -14,7 +14,10 @@ static void channel_row(Text *out, const char *field, const Words *channels)
     text_printf(out, "}, .n%s = %d,\n", field, channels->count);
 }
 
-static void channel_rows(Emit *e, Text *out)
+/* What the def is of: a whole stage, or a half. */
+typedef enum { OF_WHOLE, OF_FORWARD, OF_BACKWARD } Of;
+
+static void channel_rows(Emit *e, Of of, Text *out)
 {
     static const struct {
         const char *field, *channel;
@@ -23,6 +26,8 @@ static void channel_rows(Emit *e, Text *out)
                 {"takes_gradient", "gradient", true}, {"gives_gradient", "gradient", false},
                 {"takes_test", "test", false},        {"gives_test", "test", true}};
     for (int r = 0; r < COUNT(rows); r++) {
+        if (of != OF_WHOLE && (of == OF_FORWARD) != !strcmp(rows[r].channel, "forward"))
+            continue;
         Words channels = {0};
         for (int i = 0; i < e->touched.count; i++) {
             const StageValue *value = &e->value[e->touched.at[i]];
@@ -87,46 +92,65 @@ static void sizes_row(Text *out, Words *sizes)
     text_printf(out, ",\n");
 }
 
+/* The buffers of this file that values have. */
+static void value_sizes(Emit *e, Words *sizes)
+{
+    for (int i = 0; i < e->touched.count; i++) {
+        const StageValue *value = &e->value[e->touched.at[i]];
+        if (value->saved)
+            add_size(e, sizes, value->name, value->saved->slots);
+        if (value->again)
+            add_size(e, sizes, value->again_name, 1);
+        if (value->gradient && value->gradient->kind == BUFFER_KEPT)
+            add_size(e, sizes, value->gradient_name, value->gradient->slots);
+        if (value->aux)
+            add_size(e, sizes, value->aux_name, value->aux->slots);
+    }
+}
+
+/* What only the first of several replicas has: `sizes`; what each has: `own`, too. */
+static void weight_sizes(Emit *e, Words *sizes, Words *own)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    if (has_params(e)) {
+        add_size(e, sizes, "weights", plan->versions);
+        add_flat(e, sizes, "dw", "WEIGHTS");
+        add_flat(e, own, "dw", "WEIGHTS");
+        if (plan->sums) {
+            add_flat(e, sizes, "gradient_sum", "WEIGHTS");
+            add_flat(e, own, "gradient_sum", "WEIGHTS");
+        }
+        if (plan->states)
+            add_size(e, sizes, "state", plan->states);
+        if (plan->ahead)
+            add_size(e, sizes, "ahead", plan->ahead);
+    }
+    if (plan->running_floats) {
+        add_flat(e, sizes, "running", "RUNNING");
+        add_flat(e, own, "running", "RUNNING");
+    }
+}
+
 /* Weights and state, and sizeof of every array that the file declares and of the registers it gives: measured by the C
- * compiler, to be held against the plan. Replica 0 declares what the others share. */
-static void memory_rows(Emit *e, Text *out)
+ * compiler, to be held against the plan. Replica 0 declares what the others share; of halves the forward one has rings
+ * and registers, the backward one weights. */
+static void memory_rows(Emit *e, Of of, Text *out)
 {
     const StagePlan *plan = &e->plan->stage[e->stage];
     const bool params = has_params(e);
     Words sizes = {0}, own = {0};
-    for (int i = 0; i < e->touched.count; i++) {
-        const StageValue *value = &e->value[e->touched.at[i]];
-        if (value->saved)
-            add_size(e, &sizes, value->name, value->saved->slots);
-        if (value->again)
-            add_size(e, &sizes, value->again_name, 1);
-        if (value->gradient && value->gradient->kind == BUFFER_KEPT)
-            add_size(e, &sizes, value->gradient_name, value->gradient->slots);
-        if (value->aux)
-            add_size(e, &sizes, value->aux_name, value->aux->slots);
-    }
-    if (plan->transient_bytes)
+    if (of != OF_BACKWARD)
+        value_sizes(e, &sizes);
+    if (of == OF_FORWARD && plan->forward_transient_bytes)
+        add_flat(e, &sizes, "t_forward", "T_FORWARD");
+    if (of != OF_FORWARD && plan->transient_bytes)
         add_flat(e, &sizes, "t", "T");
     for (int i = 0; i < sizes.count; i++)
         *vec_push(e->arena, &own) = sizes.at[i];
-    if (params) {
-        add_size(e, &sizes, "weights", plan->versions);
-        add_flat(e, &sizes, "dw", "WEIGHTS");
-        add_flat(e, &own, "dw", "WEIGHTS");
-        if (plan->sums) {
-            add_flat(e, &sizes, "gradient_sum", "WEIGHTS");
-            add_flat(e, &own, "gradient_sum", "WEIGHTS");
-        }
-        if (plan->states)
-            add_size(e, &sizes, "state", plan->states);
-        if (plan->ahead)
-            add_size(e, &sizes, "ahead", plan->ahead);
-    }
-    if (plan->running_floats) {
-        add_flat(e, &sizes, "running", "RUNNING");
-        add_flat(e, &own, "running", "RUNNING");
-    }
-    register_sizes(e, &sizes);
+    if (of != OF_FORWARD)
+        weight_sizes(e, &sizes, &own);
+    if (of != OF_BACKWARD)
+        register_sizes(e, &sizes);
     if (e->replicas == 1) {
         sizes_row(out, &sizes);
         return;
@@ -193,32 +217,25 @@ static void cures(Emit *e, Text *out)
     text_printf(out, "};\n");
 }
 
-void emit_descriptor(Emit *e, Text *out)
+/* "conv1 pool1" */
+static const char *what_text(Emit *e)
 {
-    const StagePlan *plan = &e->plan->stage[e->stage];
+    enum { LONG = 60 };
     const Stage *stage = &e->pipe->stage[e->stage];
     Text what = text_new(e->arena);
-    for (NodeId id = stage->first; id < stage->last && what.length < 60; id++)
+    for (NodeId id = stage->first; id < stage->last && what.length < LONG; id++)
         if (e->graph->node[id].op)
             text_printf(&what, "%s%s", what.length ? " " : "", e->graph->node[id].name);
-    if (what.length >= 60)
+    if (what.length >= LONG)
         text_printf(&what, " ...");
+    return what.data;
+}
+
+/* Weights, what trains them, what is kept beside them. */
+static void weight_rows(Emit *e, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
     const bool params = has_params(e);
-    if (cured(e))
-        cures(e, out);
-    const char *symbol = stage_symbol(e, e->stage, 0);
-    if (e->replicas > 1)
-        symbol = arena_printf(e->arena, "PN_REPLICA_OF(%s_stage%d, REPLICA)", e->net, e->stage);
-    text_printf(out, "\nconst pn_stage_def %s = {\n    .what = %s,\n", symbol, quoted(e->arena, what.data));
-    if (e->replicas > 1)
-        text_printf(out, "    .replica = REPLICA, .replicas = %d,\n", e->replicas);
-    text_printf(out, "    .init = init, .forward = forward,%s .backward = backward, .test = test,\n",
-                e->sched->recompute[e->stage] ? " .recompute = recompute," : "");
-    if (e->sched->late[e->stage])
-        text_printf(out, "    .weight_gradients = weight_gradients, .early_floats = %lld,\n",
-                    (long long)plan->early_floats);
-    if (e->device)
-        text_printf(out, "    .place = place,\n");
     if (params && e->device)
         text_printf(out, "    .param = param, .nparams = PARAMS, .weight_floats = WEIGHTS,\n");
     else if (params)
@@ -234,9 +251,50 @@ void emit_descriptor(Emit *e, Text *out)
         text_printf(out, "    .gathered = state[%d],\n", optimizer_states(&e->sched->settings->train.optimizer));
     if (plan->running_floats && !e->device)
         text_printf(out, "    .running = running,%s\n", e->replicas > 1 ? " .running_floats = RUNNING," : "");
+}
+
+static void descriptor(Emit *e, Of of, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    const char *symbol = stage_symbol(e, e->stage, of == OF_BACKWARD);
+    if (e->replicas > 1)
+        symbol = arena_printf(e->arena, "PN_REPLICA_OF(%s_stage%d, REPLICA)", e->net, e->stage);
+    text_printf(out, "\nconst pn_stage_def %s = {\n    .what = %s,\n", symbol, quoted(e->arena, what_text(e)));
+    if (e->replicas > 1)
+        text_printf(out, "    .replica = REPLICA, .replicas = %d,\n", e->replicas);
+    if (of == OF_FORWARD)
+        text_printf(out, "    .half = PN_FORWARD_HALF, .init = init_forward, .forward = forward,\n");
+    else if (of == OF_BACKWARD)
+        text_printf(out, "    .half = PN_BACKWARD_HALF, .init = init_backward, .backward = backward, .test = test,\n");
+    else
+        text_printf(out, "    .init = init, .forward = forward,%s .backward = backward, .test = test,\n",
+                    e->sched->recompute[e->stage] ? " .recompute = recompute," : "");
+    if (e->sched->late[e->stage] && of != OF_FORWARD)
+        text_printf(out, "    .weight_gradients = weight_gradients, .early_floats = %lld,\n",
+                    (long long)plan->early_floats);
+    if (e->device)
+        text_printf(out, "    .place = place,\n");
+    if (of != OF_FORWARD)
+        weight_rows(e, out);
+    else if (has_params(e))
+        text_printf(out, "    .weights = weights[0], .weight_floats = WEIGHTS,\n");
+    if (of == OF_FORWARD && has_params(e) && plan->ahead)
+        text_printf(out, "    .ahead = ahead[0], .aheads = %d, .gradient = dw,%s\n", plan->ahead,
+                    plan->states ? " .state = state[0]," : "");
+    if (of == OF_FORWARD && cured(e))
+        text_printf(out, "    .cure = cure,\n");
     text_printf(out, "    .versions = %d, .states = %d, .ring = %d,\n", plan->versions, plan->states,
                 e->sched->ring[e->stage]);
-    channel_rows(e, out);
-    memory_rows(e, out);
+    channel_rows(e, of, out);
+    memory_rows(e, of, out);
     text_printf(out, "};\n");
+}
+
+void emit_descriptor(Emit *e, Text *out)
+{
+    if (cured(e))
+        cures(e, out);
+    if (e->halves)
+        descriptor(e, OF_FORWARD, out);
+    descriptor(e, e->halves ? OF_BACKWARD : OF_WHOLE, out);
 }

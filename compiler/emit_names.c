@@ -146,8 +146,10 @@ const char *stage_file(Emit *e, int stage, int replica)
                    : arena_printf(e->arena, "stage%d", stage);
 }
 
-const char *stage_symbol(Emit *e, int stage, int replica)
+const char *stage_symbol(Emit *e, int stage, int worker)
 {
     const char *name = arena_printf(e->arena, "%s_stage%d", e->net, stage);
-    return e->pipe->stage[stage].replicas > 1 ? arena_printf(e->arena, "%s_%d", name, replica) : name;
+    if (e->pipe->stage[stage].halves)
+        return arena_printf(e->arena, "%s_%s", name, worker ? "backward" : "forward");
+    return e->pipe->stage[stage].replicas > 1 ? arena_printf(e->arena, "%s_%d", name, worker) : name;
 }

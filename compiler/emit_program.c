@@ -22,14 +22,14 @@ static void register_array(Emit *e, Text *out, const char *name, const char *wha
         text_printf(out, "%s_%s[%d][%lld]", name, word, slots, floats);
 }
 
-/* The descriptors of all stages, each replica with one of its own. */
+/* The descriptors of all stages, each replica and each half with one of its own. */
 static const char **stage_symbols(Emit *e, const char *before, int *count)
 {
     const char **word = arena_alloc(e->arena, (size_t)pipe_workers(e->pipe, e->pipe->nstages) * sizeof *word);
     *count = 0;
     for (int s = 0; s < e->pipe->nstages; s++)
-        for (int r = 0; r < e->pipe->stage[s].replicas; r++)
-            word[(*count)++] = arena_printf(e->arena, "%s%s", before, stage_symbol(e, s, r));
+        for (int w = 0; w < stage_workers(&e->pipe->stage[s]); w++)
+            word[(*count)++] = arena_printf(e->arena, "%s%s", before, stage_symbol(e, s, w));
     return word;
 }
 
@@ -44,7 +44,7 @@ void emit_header_file(Emit *e, Text *out)
 
     text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a %s of %lld%s. */\nenum { ",
                 graph->microbatches > 1 ? "microbatch" : "minibatch", (Int)graph->batch,
-                pipe_workers(e->pipe, e->pipe->nstages) > e->pipe->nstages ? ", or a replica's slice of it" : "");
+                pipe_replicated(e->pipe) ? ", or a replica's slice of it" : "");
     for (int i = 0; i < graph->ninputs; i++)
         text_printf(out, "%s%s", i ? ", " : "", e->input_name[graph->input[i]]);
     text_printf(out, " };\n");
@@ -102,7 +102,7 @@ static void registers(Emit *e, Text *out)
         return;
     text_printf(out, "\n/* Pipeline registers. number: the %s in each slot%s; -1: empty */\n",
                 e->graph->microbatches > 1 ? "microbatch" : "minibatch",
-                pipe_workers(e->pipe, e->pipe->nstages) > e->pipe->nstages ? ", of each replica that gives it" : "");
+                pipe_replicated(e->pipe) ? ", of each replica that gives it" : "");
     for (int i = 0; i < e->pipe->nedges; i++) {
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];

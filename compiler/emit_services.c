@@ -21,6 +21,11 @@ bool emit_testing(const Emit *e)
     return e->part == PART_TEST;
 }
 
+bool on_forward_half(const Emit *e)
+{
+    return e->halves && (e->part == PART_INIT ? e->forward_half : e->part == PART_FORWARD);
+}
+
 static NodeId id_of(Emit *e, const Node *node)
 {
     return (NodeId)(node - e->graph->node);
@@ -47,7 +52,8 @@ static const char *slot(Emit *e, const char *name, int slots)
 static const char *transient(Emit *e, NodeId id, const char *name)
 {
     const bool label = e->graph->node[id].shape.dtype == DTYPE_CLASS;
-    return arena_printf(e->arena, label ? "(int32_t *)(t + %s)" : "t + %s", name);
+    return arena_printf(e->arena, label ? "(int32_t *)(%s + %s)" : "%s + %s", on_forward_half(e) ? "t_forward" : "t",
+                        name);
 }
 
 const char *value_ref(Emit *e, NodeId id)
@@ -95,7 +101,8 @@ const char *values_text(Emit *e, NodeId id)
 
 const char *emit_op(Emit *e, const Node *node)
 {
-    return arena_printf(e->arena, "op.%s", value_of(e, id_of(e, node))->op_name);
+    return arena_printf(e->arena, "%s.%s", e->halves && !on_forward_half(e) ? "op_back" : "op",
+                        value_of(e, id_of(e, node))->op_name);
 }
 
 const char *emit_tensor(Emit *e, NodeId value)

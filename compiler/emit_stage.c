@@ -113,24 +113,37 @@ static void transient_row(Emit *e, Text *out, const Buffer *buffer, const char *
     text_printf(out, " */\n");
 }
 
-static void transient_area(Emit *e, Text *out)
+/* An area of transients: `array`, with offsets that end in `size`. */
+static void transient_area(Emit *e, Text *out, PlanArea area, const char *array, const char *size, int64_t bytes)
 {
-    const int64_t bytes = e->plan->stage[e->stage].transient_bytes;
     if (!bytes)
         return;
-    text_printf(
-        out,
-        "\n/* Transient: offsets in t, in floats. What is never alive at the same time shares memory. */\nenum {\n");
+    const bool forward = area == AREA_FORWARD;
+    text_printf(out,
+                "\n/* Transient%s: offsets in %s, in floats. What is never alive at the same time shares memory. */\n"
+                "enum {\n",
+                forward ? " of the forward half" : "", array);
     for (int i = 0; i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
-        transient_row(e, out, value->transient, value->name, "");
+        if (value->transient && buffer_area(value->transient->kind, e->halves) == area)
+            transient_row(e, out, value->transient, value->name, "");
+        if (forward)
+            continue;
         transient_row(e, out, value->gradient, value->gradient_name, "gradient");
         transient_row(e, out, value->partial, value->partial_name, "partial gradient");
     }
-    for (int i = 0; i < e->touched.count; i++)
+    for (int i = 0; !forward && i < e->touched.count; i++)
         transient_row(e, out, e->value[e->touched.at[i]].test, e->value[e->touched.at[i]].test_name, "test");
-    text_printf(out, "    T = %lld\n};\nstatic %s;\n", (Int)(bytes / (Int)sizeof(float)),
-                e->device ? "float *t" : "PN_BUFFER float t[T]");
+    text_printf(out, "    %s = %lld\n};\nstatic %s%s", size, (Int)(bytes / (Int)sizeof(float)),
+                e->device ? "float *" : "PN_BUFFER float ", array);
+    text_printf(out, e->device ? ";\n" : "[%s];\n", size);
+}
+
+static void transient_areas(Emit *e, Text *out)
+{
+    const StagePlan *plan = &e->plan->stage[e->stage];
+    transient_area(e, out, AREA_FORWARD, "t_forward", "T_FORWARD", plan->forward_transient_bytes);
+    transient_area(e, out, AREA_TRAIN, "t", "T", plan->transient_bytes);
 }
 
 static const char *init_fields(Emit *e, const Init *init)
@@ -299,7 +312,9 @@ static const char *area_text(Emit *e, const StageValue *value, BufferKind kind)
     if (buffer && e->device)
         return arena_printf(e->arena, "PN_AT(NULL, %lld)", (Int)buffer->bytes);
     if (buffer)
-        return arena_printf(e->arena, "PN_AT(t + %s, %lld)", name, (Int)buffer->bytes);
+        return arena_printf(e->arena, "PN_AT(%s + %s, %lld)",
+                            buffer_area(buffer->kind, e->halves) == AREA_FORWARD ? "t_forward" : "t", name,
+                            (Int)buffer->bytes);
     if (crosses && kind != BUFFER_PARTIAL)
         return ring_area(e, arena_printf(e->arena, "%s_%s", e->register_name[place.index], suffix),
                          register_slots(&e->plan->reg[place.index], kind),
@@ -353,7 +368,7 @@ static void tensors(Emit *e, Text *out)
             tensor_row(e, out, &e->value[e->touched.at[i]]);
     text_printf(out, "};\n\nstatic struct {\n    pn_op ");
     text_wrapped(out, ops.at, ops.count, ", ", "        ", 10);
-    text_printf(out, ";\n} op;\n");
+    text_printf(out, e->halves ? ";\n} op, op_back; /* of the forward half, of the backward half */\n" : ";\n} op;\n");
 }
 
 /* ---- the file ---- */
@@ -369,7 +384,7 @@ void emit_stage_file(Emit *e, Text *out)
     if (e->replicas > 1)
         text_printf(out, "\n#ifndef REPLICA\n#define REPLICA 0 /* others: stage%d_replica<r>.c */\n#endif\n", e->stage);
     saved_arrays(e, out);
-    transient_area(e, out);
+    transient_areas(e, out);
     weight_arrays(e, out);
     tensors(e, out);
     if (e->device)

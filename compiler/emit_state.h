@@ -62,6 +62,8 @@ struct Emit {
     const char **input_name;    /* per node, inputs only: "INPUT_IMAGE" */
 
     int stage, replicas; /* the present stage, its replicas */
+    bool halves;         /* it is in halves, which share all but operations and transients ... */
+    bool forward_half;   /* ... and init is printed for the forward half */
     Names *names, *op_names;
     StageValue *value;                      /* per node */
     VEC(NodeId) touched;                    /* ascending */
@@ -78,11 +80,13 @@ struct Emit {
 
 /* emit_view.c: fills the fields of the present stage. */
 void stage_view(Emit *e, int stage);
-/* emit_names.c: "stage1", "stage1_replica1"; "lenet5_stage1", "lenet5_stage1_0" where there are several. */
+/* emit_names.c: "stage1", "stage1_replica1"; "lenet5_stage1", where there are several workers "lenet5_stage1_0" or
+ * "lenet5_stage1_forward". */
 const char *stage_file(Emit *e, int stage, int replica);
-const char *stage_symbol(Emit *e, int stage, int replica);
+const char *stage_symbol(Emit *e, int stage, int worker);
 
 /* emit_services.c: besides the hooks of emit.h */
+bool on_forward_half(const Emit *e);             /* of the function being printed */
 const char *value_ref(Emit *e, NodeId value);    /* as emit_in and emit_out */
 const char *gradient_ref(Emit *e, NodeId value); /* where the gradient of a value is summed */
 const char *values_text(Emit *e, NodeId value);  /* "f32[100,6,14,14]" */

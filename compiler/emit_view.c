@@ -9,7 +9,8 @@
 static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "REPLICA", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
-    "gradient_sum", "recompute", "weight_gradients",
+    "gradient_sum", "recompute", "weight_gradients", "T_FORWARD", "t_forward", "op_back", "init_forward",
+    "init_backward",
 };
 /* clang-format on */
 
@@ -161,6 +162,7 @@ void stage_view(Emit *e, int stage)
     e->touched.count = 0;
     e->stage = stage;
     e->replicas = e->pipe->stage[stage].replicas;
+    e->halves = e->pipe->stage[stage].halves;
     e->names = names_new(e->arena, e->shared);
     e->op_names = names_new(e->arena, NULL);
     e->functions = text_new(e->arena);

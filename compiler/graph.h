@@ -99,6 +99,7 @@ typedef struct {
     int ncuts;
     const int *replicas; /* copies of each stage that divide its batch; NULL: one each */
     int nreplicas;       /* stages that `replicas` is for: it counts where the cuts make so many */
+    bool halves;         /* mapping = split: every stage but the last has a worker for each half (pipe.h) */
     const Sources *sources;
 } Graph;
 

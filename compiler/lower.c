@@ -130,6 +130,7 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
     const NodeId *to = lower_finish(l);
     lower_registers(l, to, old_nodes);
     lower_replicas(l);
+    lower_mapping_check(l);
     lower_data_check(l);
     return diag_errors(diags) ? NULL : l->graph;
 }

@@ -169,6 +169,10 @@ const NodeId *lower_finish(Lower *l);
 void lower_registers(Lower *l, const NodeId *to, int old_nodes);
 /* lower_replicas.c: replicas = (1, 2, ...) of the finished stages. */
 void lower_replicas(Lower *l);
+
+/* lower_mapping.c: mapping = joined | split; then whether the finished stages can be in halves. NULL: not given. */
+void lower_mapping(Lower *l, const Expr *expr, Pipeline *out);
+void lower_mapping_check(Lower *l);
 typedef VEC(Cut) Cuts;
 /* The cuts of ppv(...) or after(...), ascending; false if `expr` is neither (nothing is reported then). */
 bool lower_places(Lower *l, const Expr *expr, const NodeId *to, Cuts *cuts);

@@ -60,8 +60,10 @@ bool elaborate(Session *s, Text *out)
     s->written = written;
     if (!written)
         return false;
-    if (s->single)
+    if (s->single) {
         written->nreplicas = 0;
+        written->halves = false;
+    }
     graph_check(s->written);
     s->model = cost_model(s, &s->settings, target);
     return target_check(target, d, &s->settings.pipeline) && s->model != NULL;

@@ -16,12 +16,55 @@ bool pipe_sliced(const Pipe *pipe, const Edge *edge)
     return pipe->stage[edge->from].replicas > 1 || pipe->stage[edge->from + 1].replicas > 1;
 }
 
+int stage_workers(const Stage *stage)
+{
+    return stage->halves ? 2 : stage->replicas;
+}
+
 int pipe_workers(const Pipe *pipe, int stages)
 {
     int sum = 0;
     for (int s = 0; s < stages; s++)
-        sum += pipe->stage[s].replicas;
+        sum += stage_workers(&pipe->stage[s]);
     return sum;
+}
+
+bool pipe_replicated(const Pipe *pipe)
+{
+    bool any = false;
+    for (int s = 0; s < pipe->nstages; s++)
+        any |= pipe->stage[s].replicas > 1;
+    return any;
+}
+
+bool pipe_halved(const Pipe *pipe)
+{
+    return pipe->stage[0].halves;
+}
+
+int pipe_rows(const Pipe *pipe)
+{
+    return pipe_halved(pipe) ? 2 * pipe->nstages - 1 : pipe->nstages;
+}
+
+int pipe_row(const Pipe *pipe, int stage, bool forward)
+{
+    return forward || !pipe->stage[stage].halves ? stage : 2 * (pipe->nstages - 1) - stage;
+}
+
+int pipe_row_stage(const Pipe *pipe, int row)
+{
+    return row < pipe->nstages ? row : 2 * (pipe->nstages - 1) - row;
+}
+
+const char *pipe_row_name(Arena *arena, const Pipe *pipe, int row)
+{
+    const int stage = pipe_row_stage(pipe, row);
+    if (!pipe_halved(pipe))
+        return arena_printf(arena, "stage %d", stage);
+    if (!pipe->stage[stage].halves)
+        return arena_printf(arena, "FS%d BKS1", stage + 1);
+    return row == stage ? arena_printf(arena, "FS%d", stage + 1) : arena_printf(arena, "BKS%d", pipe->nstages - stage);
 }
 
 int pipe_stage_of(const Pipe *pipe, NodeId node)
@@ -102,6 +145,7 @@ static bool cut_stages(Pipe *pipe, Diags *diags)
         stage->first = s == 0 ? 0 : graph->cut[s - 1].before;
         stage->last = s + 1 < pipe->nstages ? graph->cut[s].before : graph->nnodes;
         stage->replicas = graph_replicas(graph, s);
+        stage->halves = graph->halves && s + 1 < pipe->nstages;
         stage->first_layer = layer + 1;
         int nodes = 0;
         for (NodeId i = stage->first; i < stage->last; i++) {
@@ -248,6 +292,8 @@ void pipe_check(const Pipe *pipe)
         const Stage *stage = &pipe->stage[s];
         if (stage->replicas < 1 || graph->batch % stage->replicas)
             ICE("pipe: stage %d has %d replicas", s, stage->replicas);
+        if (stage->halves && (stage->replicas > 1 || s + 1 == pipe->nstages))
+            ICE("pipe: stage %d cannot be in halves", s);
         if (stage->first != next || stage->last <= stage->first || stage->first_layer != layer + 1)
             ICE("pipe: stage %d does not join the one before it", s);
         next = stage->last;
@@ -290,6 +336,8 @@ void pipe_dump(const Pipe *pipe, Text *out)
         text_printf(out, "stage %d:", s);
         if (stage->replicas > 1)
             text_printf(out, " %d replicas,", stage->replicas);
+        if (stage->halves)
+            text_printf(out, " in halves,");
         if (stage->last_layer >= stage->first_layer)
             text_printf(out, " layers %d..%d,", stage->first_layer, stage->last_layer);
         text_printf(out, " %lld parameters, %.0f MACs, %.0f FLOPs forward, %.0f backward\n", (long long)stage->params,

@@ -61,7 +61,7 @@ int64_t place_load(const PlaceInput *in, const int *cut, const int *replicas);
  * for and the target has them, and neither memory is minimised nor the balance limited: both are of stages without. */
 typedef struct {
     Arena *arena;
-    const Graph *written; /* its own cuts are ignored */
+    const Graph *written; /* its own cuts and its mapping are ignored: stages have one worker, or replicas */
     const Graph *graph;   /* fused, without cuts */
     const Backward *backward;
     const Settings *settings;

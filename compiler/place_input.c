@@ -361,11 +361,12 @@ Placing *placing_new(Arena *arena, Diags *diags, const Graph *written, const Set
                      const AutoRegisters *wishes)
 {
     Placing *p = arena_alloc(arena, sizeof *p);
-    Graph *uncut = arena_alloc(arena, sizeof *uncut);
-    *uncut = *written;
+    Graph *joined = arena_alloc(arena, sizeof *joined), *uncut = arena_alloc(arena, sizeof *uncut);
+    *joined = *uncut = *written;
+    joined->halves = uncut->halves = false;
     uncut->ncuts = 0;
     p->arena = arena;
-    p->written = written;
+    p->written = joined;
     p->graph = fuse(arena, uncut);
     p->backward = backward(arena, p->graph);
     p->settings = settings;

@@ -192,14 +192,14 @@ static void value_buffers(Planner *p, int s, NodeId v, Buffers *list)
         add_buffer(p, list, BUFFER_PARTIAL, v, bytes, 1, use->partial_first, use->partial_last);
 }
 
-/* Offsets of the transients of one timeline; returns its size. */
-static int64_t pack(Planner *p, StagePlan *stage, bool test)
+/* Offsets of the transients that share memory; returns its size. */
+static int64_t pack(Planner *p, StagePlan *stage, PlanArea area, bool halves)
 {
     Block *block = arena_alloc(p->arena, sizeof *block * (size_t)(stage->nbuffers + 1));
     int count = 0;
     for (int b = 0; b < stage->nbuffers; b++) {
         const Buffer *buffer = &stage->buffer[b];
-        if (buffer_is_transient(buffer->kind) && (buffer->kind == BUFFER_TEST) == test)
+        if (buffer_area(buffer->kind, halves) == area)
             block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, b, 0};
     }
     const int64_t bytes = area_fit(p->arena, block, count);
@@ -231,8 +231,10 @@ static void plan_buffers(Planner *p, int s)
             stage->saved_bytes = add_sizes(p, stage->saved_bytes, times(p, list.at[b].bytes, list.at[b].slots));
     if (p->too_large)
         return;
-    const int64_t train = pack(p, stage, false), test = pack(p, stage, true);
+    const bool halves = p->pipe->stage[s].halves;
+    const int64_t train = pack(p, stage, AREA_TRAIN, halves), test = pack(p, stage, AREA_TEST, halves);
     stage->transient_bytes = train > test ? train : test;
+    stage->forward_transient_bytes = pack(p, stage, AREA_FORWARD, halves);
 }
 
 /* Parameters of one kind, in program order, behind those that are laid out already. */
@@ -281,18 +283,35 @@ static void add_up(Planner *p, int s, int states)
     stage->states = states;
     stage->sums = p->graph->microbatches > 1 && stage->weight_floats > 0;
     for (int i = 0; i < p->plan->sched->nphases; i++) {
-        const int ahead = cure_ahead_copies(&p->plan->sched->phase[i].cure[s]);
+        const Cure *cure = &p->plan->sched->phase[i].cure[s];
+        const bool each = p->pipe->stage[s].halves && cure->active && cure->forward != 0;
+        const int ahead = cure_ahead_copies(cure) + (each ? stage->versions - 1 : 0);
         stage->ahead = ahead > stage->ahead ? ahead : stage->ahead;
     }
     const int64_t weights = add_sizes(p, times(p, times(p, stage->weight_floats, 4), weight_copies(stage)),
                                       times(p, stage->running_floats, 4));
-    const int64_t buffers = add_sizes(p, stage->saved_bytes, stage->transient_bytes);
+    const int64_t buffers =
+        add_sizes(p, stage->saved_bytes, add_sizes(p, stage->transient_bytes, stage->forward_transient_bytes));
+    if (p->pipe->stage[s].halves)
+        stage->forward_half_bytes =
+            add_sizes(p, add_sizes(p, stage->saved_bytes, stage->forward_transient_bytes), stage->register_bytes);
     stage->replicas = p->pipe->stage[s].replicas;
     const int64_t gradients = times(p, stage->weight_floats, 1 + stage->sums);
     stage->replica_bytes = add_sizes(p, buffers, times(p, add_sizes(p, gradients, stage->running_floats), 4));
     stage->static_bytes = add_sizes(p, add_sizes(p, buffers, times(p, stage->replica_bytes, stage->replicas - 1)),
                                     add_sizes(p, weights, stage->register_bytes));
     p->plan->static_bytes = add_sizes(p, p->plan->static_bytes, stage->static_bytes);
+}
+
+/* A device runs a stage on one stream. */
+static bool halves_run(const Planner *p, Diags *diags)
+{
+    const Span span = p->plan->sched->settings->pipeline.mapping_span;
+    if (!pipe_halved(p->pipe) || !p->plan->target->device)
+        return true;
+    diag_error(diags, P0525, span, "target %s does not have mapping = split", p->plan->target->name);
+    diag_hint(diags, "it is there on the targets cpu and ref");
+    return false;
 }
 
 /* What replicas do not do. */
@@ -339,6 +358,8 @@ Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDe
     };
     for (int b = 0; b < pipe->backward->nsteps; b++)
         p.step_of[pipe->backward->step[b].node] = &pipe->backward->step[b];
+    if (!halves_run(&p, diags))
+        return NULL;
     const int states = optimizer_states(&sched->settings->train.optimizer) + cure_states(sched->settings);
     plan_registers(&p);
     for (int s = 0; s < pipe->nstages; s++) {

@@ -4,6 +4,9 @@
  * (values only a forward reads, gradients, everything of a test pass) share the stage's one transient area by liveness.
  * Where backwards are split, the gradients that weight parts read are arrays of slots, too, and the parameters whose
  * gradients an input part makes come before those that wait for the weight part: each part has its piece of the sums.
+ * A stage in halves has two transient areas: the forward half one for the values that only its forward reads, the
+ * backward half one for the rest. The forward half counts as the owner of rings and registers, the backward half of
+ * weights.
  * A stage that recomputes keeps what it takes in such rings; what its backward reads besides has one slot.
  * Weights, gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that
  * crosses a cut lives in its register. Offsets are multiples of 64 bytes. The library's scratch is measured at start
@@ -45,16 +48,19 @@ typedef struct {
     Buffer *buffer;
     int nbuffers;
     int64_t saved_bytes, transient_bytes;
-    int64_t weight_floats;  /* room of one version of all weights */
-    int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
+    int64_t forward_transient_bytes; /* of a stage in halves: the area of its forward half; else 0 */
+    int64_t forward_half_bytes;      /* likewise: saved + forward transient + register bytes */
+    int64_t weight_floats;           /* room of one version of all weights */
+    int64_t running_floats;          /* room of all running statistics: one copy, neither gradient nor state */
     int64_t early_floats;   /* of these, what the input part of a backward makes the gradients of: the first ones */
     int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
     int sums;               /* 1: the gradients of microbatches are summed in a further array of that size */
-    int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h) */
+    int ahead;              /* copies that forward and backward read in place of the stored weights (cure.h); where the
+                             * stage is in halves, forwards have one of each version */
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
     int replicas;           /* all that is above is of replica 0 */
     int64_t replica_bytes;  /* of each further replica: saved + transient + gradient + running; weights are shared */
-    int64_t static_bytes;   /* saved + transient + weight_floats * 4 * weight_copies + running_floats * 4 +
+    int64_t static_bytes;   /* saved + transients + weight_floats * 4 * weight_copies + running_floats * 4 +
                              * register_bytes + (replicas - 1) * replica_bytes */
 } StagePlan;
 
@@ -81,14 +87,19 @@ typedef struct {
     int index; /* of the buffer in the stage's list, or of the edge */
 } Place;
 int buffer_order(const void *x, const void *y); /* of a stage's buffers, for qsort and bsearch: by kind and value */
-bool buffer_is_transient(BufferKind kind);      /* it shares the transient area */
+bool buffer_is_transient(BufferKind kind);      /* it shares a transient area */
+/* Transients that share memory in time: of a training step, of a test pass; where the stage is in halves, of its
+ * forwards apart from the rest of a training step. */
+typedef enum { AREA_NONE, AREA_TRAIN, AREA_TEST, AREA_FORWARD } PlanArea;
+PlanArea buffer_area(BufferKind kind, bool halves);
 Place plan_value(const Plan *plan, int stage, NodeId value);
 Place plan_test_value(const Plan *plan, int stage, NodeId value);
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */
 
 /* Arrays as large as the weights: versions, those read in their place, gradient, states. */
 int weight_copies(const StagePlan *stage);
-int64_t plan_worker_bytes(const StagePlan *stage); /* of the first of its workers, which has the most */
+int64_t plan_worker_bytes(const StagePlan *stage); /* of the first of its replicas, which has the most; or of its
+                                                     * backward half */
 
 Plan *plan_memory(Arena *arena, Diags *diags, const Sched *sched, const TargetDef *target);
 void plan_check(const Plan *plan); /* no two live transients overlap, all aligned, sums agree */

@@ -16,6 +16,14 @@ bool buffer_is_transient(BufferKind kind)
     return kind != BUFFER_SAVED && kind != BUFFER_AGAIN && kind != BUFFER_AUX && kind != BUFFER_KEPT;
 }
 
+PlanArea buffer_area(BufferKind kind, bool halves)
+{
+    return !buffer_is_transient(kind)       ? AREA_NONE
+           : kind == BUFFER_TEST            ? AREA_TEST
+           : halves && kind == BUFFER_VALUE ? AREA_FORWARD
+                                            : AREA_TRAIN;
+}
+
 int weight_copies(const StagePlan *stage)
 {
     return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
@@ -23,7 +31,7 @@ int weight_copies(const StagePlan *stage)
 
 int64_t plan_worker_bytes(const StagePlan *stage)
 {
-    return stage->static_bytes - (stage->replicas - 1) * stage->replica_bytes;
+    return stage->static_bytes - (stage->replicas - 1) * stage->replica_bytes - stage->forward_half_bytes;
 }
 
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value)

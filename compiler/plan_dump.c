@@ -11,14 +11,14 @@ static const char *const kind_names[BUFFER_KINDS] = {"saved", "again",    "aux",
 
 /* ---- check ---- */
 
-static void check_timeline(const Plan *plan, Arena *arena, int s, bool test)
+static void check_area(const Plan *plan, Arena *arena, int s, PlanArea area)
 {
     const StagePlan *stage = &plan->stage[s];
     Block *block = arena_alloc(arena, sizeof *block * (size_t)(stage->nbuffers + 1));
     int count = 0, a, b;
     for (int i = 0; i < stage->nbuffers; i++) {
         const Buffer *buffer = &stage->buffer[i];
-        if (buffer_is_transient(buffer->kind) && (buffer->kind == BUFFER_TEST) == test)
+        if (buffer_area(buffer->kind, plan->sched->pipe->stage[s].halves) == area)
             block[count++] = (Block){buffer->bytes, buffer->born, buffer->dies, i, buffer->offset};
     }
     if (area_overlap(arena, block, count, &a, &b)) {
@@ -26,6 +26,11 @@ static void check_timeline(const Plan *plan, Arena *arena, int s, bool test)
         ICE("plan: stage %d: %s %s and %s %s overlap", s, kind_names[stage->buffer[a].kind],
             node[stage->buffer[a].value].name, kind_names[stage->buffer[b].kind], node[stage->buffer[b].value].name);
     }
+}
+
+static int64_t area_bytes(const StagePlan *stage, PlanArea area)
+{
+    return area == AREA_FORWARD ? stage->forward_transient_bytes : stage->transient_bytes;
 }
 
 static void check_buffers(const Plan *plan, int s)
@@ -48,8 +53,8 @@ static void check_buffers(const Plan *plan, int s)
             if (buffer->offset != -1)
                 ICE("plan: stage %d: %s has an offset", s, name);
         } else if (buffer->offset < 0 || buffer->offset % 64 ||
-                   buffer->offset + buffer->bytes > stage->transient_bytes || buffer->born > buffer->dies ||
-                   buffer->born < 0 || buffer->dies > last_step) {
+                   buffer->offset + buffer->bytes > area_bytes(stage, buffer_area(buffer->kind, cut->halves)) ||
+                   buffer->born > buffer->dies || buffer->born < 0 || buffer->dies > last_step) {
             ICE("plan: stage %d: %s %s at %lld, steps %d..%d", s, kind_names[buffer->kind], name, (Int)buffer->offset,
                 buffer->born, buffer->dies);
         }
@@ -115,17 +120,22 @@ void plan_check(const Plan *plan)
     for (int s = 0; s < pipe->nstages; s++) {
         const StagePlan *stage = &plan->stage[s];
         check_buffers(plan, s);
-        check_timeline(plan, arena, s, false);
-        check_timeline(plan, arena, s, true);
+        for (PlanArea area = AREA_TRAIN; area <= AREA_FORWARD; area++)
+            check_area(plan, arena, s, area);
         check_places(plan, s);
         check_params(plan, s);
-        const int64_t sum = stage->saved_bytes + stage->transient_bytes + stage->register_bytes +
+        const int64_t transients = stage->transient_bytes + stage->forward_transient_bytes;
+        const int64_t sum = stage->saved_bytes + transients + stage->register_bytes +
                             stage->weight_floats * 4 * weight_copies(stage) + stage->running_floats * 4 +
                             (stage->replicas - 1) * stage->replica_bytes;
-        const int64_t copy = stage->saved_bytes + stage->transient_bytes +
-                             4 * (stage->weight_floats * (1 + stage->sums) + stage->running_floats);
+        const int64_t copy =
+            stage->saved_bytes + transients + 4 * (stage->weight_floats * (1 + stage->sums) + stage->running_floats);
         if (stage->replicas != pipe->stage[s].replicas || copy != stage->replica_bytes)
             ICE("plan: stage %d: the replicas do not add up", s);
+        const int64_t half = stage->saved_bytes + stage->forward_transient_bytes + stage->register_bytes;
+        if (stage->forward_half_bytes != (pipe->stage[s].halves ? half : 0) ||
+            (stage->forward_transient_bytes && !pipe->stage[s].halves))
+            ICE("plan: stage %d: the halves do not add up", s);
         if (sum != stage->static_bytes || given[s] != stage->register_bytes)
             ICE("plan: stage %d: bytes do not add up", s);
         all += sum;
@@ -140,6 +150,23 @@ void plan_check(const Plan *plan)
 static const char *place_text(Arena *arena, const Buffer *buffer)
 {
     return arena_printf(arena, "[%lld, %lld)", (Int)buffer->offset, (Int)(buffer->offset + buffer->bytes));
+}
+
+/* The transients of the forward half of the stage, or all others. */
+static void dump_transients(const Plan *plan, int s, bool forward, Text *out)
+{
+    const StagePlan *stage = &plan->stage[s];
+    text_printf(out, "  transient%s: %lld bytes, shared in time\n", forward ? " of the forward half" : "",
+                (Int)(forward ? stage->forward_transient_bytes : stage->transient_bytes));
+    for (int i = 0; i < stage->nbuffers; i++) {
+        const Buffer *buffer = &stage->buffer[i];
+        const PlanArea area = buffer_area(buffer->kind, plan->sched->pipe->stage[s].halves);
+        if (area == AREA_NONE || (area == AREA_FORWARD) != forward)
+            continue;
+        text_printf(out, "    %-8s %-36s %-26s steps %d..%d\n", kind_names[buffer->kind],
+                    plan->sched->pipe->graph->node[buffer->value].value_name, place_text(out->arena, buffer),
+                    buffer->born, buffer->dies);
+    }
 }
 
 static void dump_buffers(const Plan *plan, int s, Text *out)
@@ -163,14 +190,9 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
                                                       : node->value_name,
                         buffer->slots, (Int)buffer->bytes, shape_text_batch(out->arena, &node->shape, graph->batch));
     }
-    text_printf(out, "  transient: %lld bytes, shared in time\n", (Int)stage->transient_bytes);
-    for (int i = 0; i < stage->nbuffers; i++) {
-        const Buffer *buffer = &stage->buffer[i];
-        if (!buffer_is_transient(buffer->kind))
-            continue;
-        text_printf(out, "    %-8s %-36s %-26s steps %d..%d\n", kind_names[buffer->kind],
-                    graph->node[buffer->value].value_name, place_text(out->arena, buffer), buffer->born, buffer->dies);
-    }
+    if (plan->sched->pipe->stage[s].halves)
+        dump_transients(plan, s, true, out);
+    dump_transients(plan, s, false, out);
 }
 
 static void dump_params(const Plan *plan, int s, bool running, Text *out)
@@ -221,6 +243,11 @@ void plan_dump(const Plan *plan, Text *out)
                         "gradient%s\n",
                         stage->replicas, (Int)stage->replica_bytes,
                         stage->running_floats ? ", running statistics" : "");
+        if (pipe->stage[s].halves)
+            text_printf(out,
+                        "  in halves: forward, with the rings and registers, %lld bytes; backward, with the weights, "
+                        "%lld\n",
+                        (Int)stage->forward_half_bytes, (Int)plan_worker_bytes(stage));
         dump_buffers(plan, s, out);
         dump_weights(plan, s, out);
         if (e < pipe->nedges && pipe->edge[e].from == s)

@@ -8,6 +8,26 @@ double stage_time(const StageTime *stage)
     return stage->forward + stage->backward + stage->update;
 }
 
+static double back_time(const StageTime *stage)
+{
+    return stage->backward + stage->update;
+}
+
+double stage_pace(const StageTime *stage)
+{
+    return !stage->halves ? stage_time(stage) : fmax(stage->forward, back_time(stage));
+}
+
+const char *prediction_slowest(Arena *arena, const Prediction *p)
+{
+    const StageTime *stage = &p->stage[p->slowest];
+    return arena_printf(arena, "%sstage %d",
+                        !stage->halves                      ? ""
+                        : stage->forward > back_time(stage) ? "the forward half of "
+                                                            : "the backward half of ",
+                        p->slowest);
+}
+
 /* ---- times of stages ---- */
 
 static void add_transfers(Prediction *p, const Pipe *pipe)
@@ -41,7 +61,7 @@ static StageTime time_on(Arena *arena, const Prediction *p, const Sched *sched, 
     const int turns = (stage->replicas + sum.workers - 1) / sum.workers;
     const double times = turns * (double)pipe->graph->microbatches;
     int64_t floats = 0;
-    sum.kind = kind;
+    sum.kind = sum.back_kind = kind;
     for (NodeId i = stage->first; i < stage->last; i++) {
         const NodeTime mine = cost_slice(&time[i], stage->replicas);
         sum.forward += times * mine.forward;
@@ -62,7 +82,25 @@ static bool runs_on(const Prediction *p, const StageTime *stage, int kind)
     for (int w = 0; w < stage->workers; w++)
         if (hardware_kind(p->model->hardware, stage->worker + w) == kind)
             return true;
-    return false;
+    return stage->halves && hardware_kind(p->model->hardware, stage->back_worker) == kind;
+}
+
+/* A forward half on a device of its kind, a backward half on one of its own. */
+static void take_half(const Prediction *p, int kind, const StageTime *time, StageTime *out)
+{
+    const Hardware *hardware = p->model->hardware;
+    const StageTime before = *out;
+    *out = *time;
+    if (before.workers && kind != hardware_kind(hardware, time->worker)) {
+        out->forward = before.forward;
+        out->kind = before.kind;
+    }
+    if (before.workers && kind != hardware_kind(hardware, time->back_worker)) {
+        out->backward = before.backward;
+        out->weights = before.weights;
+        out->update = before.update;
+        out->back_kind = before.back_kind;
+    }
 }
 
 static void add_work(Arena *arena, Prediction *p, const Sched *sched)
@@ -83,6 +121,10 @@ static void add_work(Arena *arena, Prediction *p, const Sched *sched)
             if (!runs_on(p, &p->stage[s], kind))
                 continue;
             const StageTime one = time_on(arena, p, sched, s, kind, time);
+            if (one.halves) {
+                take_half(p, kind, &one, &slowest[s]);
+                continue;
+            }
             if (slowest[s].workers && stage_time(&one) <= stage_time(&slowest[s]))
                 continue;
             slowest[s] = one;
@@ -111,20 +153,23 @@ Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model)
     p->stage = arena_alloc(arena, sizeof(StageTime) * (size_t)pipe->nstages);
     for (int s = 0; s < pipe->nstages; s++) {
         const int first = pipe_workers(pipe, s);
-        p->stage[s].worker = hardware_worker(hardware, first, all);
-        p->stage[s].workers =
-            hardware_worker(hardware, first + pipe->stage[s].replicas - 1, all) - p->stage[s].worker + 1;
+        StageTime *stage = &p->stage[s];
+        stage->halves = pipe->stage[s].halves;
+        stage->worker = hardware_worker(hardware, first, all);
+        stage->workers = hardware_worker(hardware, first + pipe->stage[s].replicas - 1, all) - stage->worker + 1;
+        stage->back_worker = stage->halves ? hardware_worker(hardware, first + 1, all) : stage->worker;
+        p->parts += stage->halves ? 2 : 1;
     }
     Arena *scratch = arena_new();
     add_work(scratch, p, sched);
     add_transfers(p, pipe);
     double busy = 0;
     for (int s = 0; s < pipe->nstages; s++) {
-        const double time = stage_time(&p->stage[s]);
+        const double time = stage_time(&p->stage[s]), pace = stage_pace(&p->stage[s]);
         p->work += time;
         busy += time * p->stage[s].workers;
-        if (time > p->most) {
-            p->most = time;
+        if (pace > p->most) {
+            p->most = pace;
             p->slowest = s;
         }
     }
@@ -180,7 +225,7 @@ Outcome outcome(const Graph *written, const Cut *cut, int ncuts, const Settings 
         out.speedup = p->speedup;
         out.bubble = p->bubble;
         out.stale_fraction = sched->stale_fraction;
-        out.balance = p->work > 0 ? p->most * p->nstages / p->work : 1;
+        out.balance = p->work > 0 ? p->most * p->parts / p->work : 1;
         out.static_bytes = c.plan->static_bytes;
         out.traffic_bytes = c.plan->traffic_bytes;
         for (int s = 0; s < p->nstages; s++) {

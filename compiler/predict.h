@@ -2,8 +2,9 @@
  *
  * The steps of every stage run in simulated time: a step begins when its worker is free, what it takes is there and
  * what it gives has a slot. A link that overlaps carries one transfer at a time beside the work; one that does not
- * holds up both its ends. Replicas of a stage act as one, since they meet at every update. What is measured of it is
- * the time between updates once the pipeline is full. */
+ * holds up both its ends. Halves of a stage are workers of their own; what goes between them takes no time. Replicas of
+ * a stage act as one, since they meet at every update. What is measured of it is the time between updates once the
+ * pipeline is full. */
 #ifndef PNETC_PREDICT_H
 #define PNETC_PREDICT_H
 
@@ -15,8 +16,10 @@ typedef struct {
         update; /* seconds of work a minibatch, backward in both its parts; of each replica: sum of gradients in update */
     double weights;    /* of the backward: its weight part, where the order may split it */
     double give, back; /* seconds on the link behind the stage: values there, gradients back */
-    int worker, kind;  /* that runs it (the first of its replicas); its device (the slowest) */
+    int worker, kind;  /* that runs it (the first of its replicas; its forward half); its device (the slowest) */
     int workers;       /* that run its replicas */
+    bool halves;
+    int back_worker, back_kind; /* of the backward half; of a whole stage: worker, kind */
 } StageTime;
 
 typedef struct {
@@ -25,16 +28,19 @@ typedef struct {
     int nstages;
     int workers;         /* that have a stage */
     int measured, timed; /* nodes with times from a profile, nodes with times */
-    double work, most;   /* seconds of all stages, of the slowest */
-    int slowest;
-    double step;       /* seconds from one update to the next in the steady state of the first phase */
-    double one_worker; /* seconds of a step without registers on the fastest device */
-    double speedup;    /* one_worker / step */
-    double bubble;     /* share of its time that a worker waits, mean of the workers */
+    int parts;           /* stages, halves counted */
+    double work, most;   /* seconds of all stages, of the slowest part */
+    int slowest;         /* its stage */
+    double step;         /* seconds from one update to the next in the steady state of the first phase */
+    double one_worker;   /* seconds of a step without registers on the fastest device */
+    double speedup;      /* one_worker / step */
+    double bubble;       /* share of its time that a worker waits, mean of the workers */
 } Prediction;
 
 Prediction *predict(Arena *arena, const Sched *sched, const CostModel *model);
-double stage_time(const StageTime *stage); /* its work */
+double stage_time(const StageTime *stage);                         /* its work */
+double stage_pace(const StageTime *stage);                         /* of its slower half, where it is in halves */
+const char *prediction_slowest(Arena *arena, const Prediction *p); /* "stage 1", "the backward half of stage 1" */
 
 /* predict_steps.c. Seconds from one update to the next in the simulated steady state of the first phase. */
 double predict_step(Arena *arena, const Sched *sched, const Prediction *prediction);

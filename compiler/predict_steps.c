@@ -1,16 +1,19 @@
 /* predict_steps.c: a schedule run in simulated time.
  *
- * Workers take their steps one at a time; where several stages share a worker, the step that can begin first goes first
- * (the lower stage on a tie). Time: steps x stages. */
+ * A part is what has a worker: a stage, or a half of one; both halves go along the steps of their stage. The forward
+ * half takes weights over in no time, as soon as they are there. Workers take their steps one at a
+ * time; where several parts share a worker, the step that can begin first goes first (the lower stage on a tie). Time:
+ * steps x stages. */
 #include <math.h>
 
 #include "predict.h"
 
+typedef enum { FORWARD_HALF, REST, HALVES } Half; /* a whole stage is REST alone */
 typedef struct {
     const Step *step;
-    int count, at;
+    int count, at[HALVES];
     double *forward_end, *backward_end, *weights_end; /* per microbatch; NAN: not yet */
-    double *update_end;                               /* per minibatch */
+    double *update_end, *taken_end;                   /* per minibatch; taken: by the forward half */
     double *begin, *end;                              /* per step; NULL: not wanted */
 } Track;
 
@@ -24,7 +27,7 @@ typedef struct {
     const Sched *sched;
     const Prediction *p;
     Track *track;
-    double *ready; /* per stage, of its next step */
+    double *ready; /* per part, of its next step */
     double *worker_free, *link_free;
     Queue **queue;
     int *nqueues;
@@ -58,17 +61,55 @@ static double later(double a, double b) /* NAN wins: not known yet */
     return isnan(a) || a > b ? a : b;
 }
 
-/* When the next step of a stage can begin, but for its worker and the links; NAN: what it waits for is not known yet.
- */
-static double ready(const Run *run, int s)
+static bool halved(const Run *run, int s)
+{
+    return run->p->stage[s].halves;
+}
+
+/* The next step of a part; false: there is none left. */
+static bool next_step(const Run *run, int s, Half half, Step *out)
+{
+    Track *t = &run->track[s];
+    int *at = &t->at[half];
+    if (half == FORWARD_HALF && !halved(run, s))
+        return false;
+    for (; *at < t->count; ++*at) {
+        *out = t->step[*at];
+        const bool forward = out->kind == STEP_FORWARD;
+        if (!halved(run, s) || (half == REST ? !forward : forward || out->kind == STEP_UPDATE))
+            return true;
+    }
+    return false;
+}
+
+/* When a step of a half has what it waits for of the other one. */
+static double inside(const Run *run, int s, Half half, Step step)
 {
     const Track *t = &run->track[s];
-    if (t->at == t->count)
+    const int ring = run->sched->ring[s], versions = run->sched->versions[s];
+    if (!halved(run, s))
+        return 0;
+    if (step.kind == STEP_FORWARD)
+        return step.n >= ring ? t->weights_end[step.n - ring] : 0;
+    if (step.kind == STEP_BACKWARD)
+        return t->forward_end[step.n];
+    if (step.kind != STEP_UPDATE)
+        return 0;
+    if (half == FORWARD_HALF)
+        return t->update_end[step.n];
+    return step.n >= versions - 1 ? t->taken_end[step.n - (versions - 1)] : 0;
+}
+
+/* When the next step of a part can begin, but for its worker and the links; NAN: what it waits for is not known yet. */
+static double ready(const Run *run, int s, Half half)
+{
+    const Track *t = &run->track[s];
+    Step step;
+    if (!next_step(run, s, half, &step))
         return NAN;
-    const Step step = t->step[t->at];
     const int64_t m = step.n;
-    double when = 0;
-    if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS)
+    double when = inside(run, s, half, step);
+    if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS || isnan(when))
         return when;
     const bool forward = step.kind == STEP_FORWARD;
     if (forward && s > 0)
@@ -103,31 +144,33 @@ static double carry(Run *run, int cut, double from, double seconds)
     return run->link_free[cut] = begin + seconds;
 }
 
-/* When all workers of a stage are. */
-static double workers_free(const Run *run, int s)
+/* The first of the workers of a part; how many there are. */
+static int worker_of(const Run *run, int s, Half half)
 {
-    const StageTime *stage = &run->p->stage[s];
-    double last = run->worker_free[stage->worker];
-    for (int w = 1; w < stage->workers; w++)
-        last = later(run->worker_free[stage->worker + w], last);
+    return half == FORWARD_HALF || !halved(run, s) ? run->p->stage[s].worker : run->p->stage[s].back_worker;
+}
+
+/* When all workers of a part are. */
+static double workers_free(const Run *run, int s, Half half)
+{
+    const int worker = worker_of(run, s, half);
+    double last = run->worker_free[worker];
+    for (int w = 1; w < run->p->stage[s].workers; w++)
+        last = later(run->worker_free[worker + w], last);
     return last;
 }
 
-/* Does the next step of a stage, which is ready at `when`. Ends include the transfer to the reader. */
-static void take(Run *run, int s, double when)
+/* What a step takes its worker, with the transfers that hold it up. */
+static double seconds_of(const Run *run, int s, Step step)
 {
-    Track *t = &run->track[s];
     const StageTime *time = &run->p->stage[s];
-    const Step step = t->step[t->at++];
     const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
-    const bool gives = s + 1 < run->p->nstages;
-    double *worker = &run->worker_free[time->worker]; /* and those behind it, for its replicas */
+    const bool gives = s + 1 < run->p->nstages, splits = run->sched->phase[0].late[s] > 0;
     const double slice = (double)run->sched->pipe->graph->microbatches;
-    const bool splits = run->sched->phase[0].late[s] > 0, weights = step.kind == STEP_WEIGHTS;
-    double seconds = forward    ? time->forward / slice
-                     : backward ? (time->backward - (splits ? time->weights : 0)) / slice
-                     : weights  ? time->weights / slice
-                                : time->update;
+    double seconds = forward                     ? time->forward / slice
+                     : backward                  ? (time->backward - (splits ? time->weights : 0)) / slice
+                     : step.kind == STEP_WEIGHTS ? time->weights / slice
+                                                 : time->update;
     if (forward && gives && !run->link[s].overlap)
         seconds += time->give / slice;
     if (forward && s > 0 && !run->link[s - 1].overlap)
@@ -136,12 +179,32 @@ static void take(Run *run, int s, double when)
         seconds += run->p->stage[s - 1].back / slice;
     if (backward && gives && !run->link[s].overlap)
         seconds += time->back / slice;
-    const double free = workers_free(run, s), begin = free > when ? free : when, end = begin + seconds;
+    return seconds;
+}
+
+/* Does the next step of a part, which is ready at `when`. Ends include the transfer to the reader. */
+static void take(Run *run, int s, Half half, double when)
+{
+    Track *t = &run->track[s];
+    const StageTime *time = &run->p->stage[s];
+    const int at = t->at[half]++;
+    const Step step = t->step[at];
+    const bool forward = step.kind == STEP_FORWARD, backward = step.kind == STEP_BACKWARD;
+    const bool gives = s + 1 < run->p->nstages, weights = step.kind == STEP_WEIGHTS;
+    const bool splits = run->sched->phase[0].late[s] > 0;
+    double *worker = &run->worker_free[worker_of(run, s, half)]; /* and those behind it, for its replicas */
+    const double slice = (double)run->sched->pipe->graph->microbatches;
+    const double free = workers_free(run, s, half), begin = free > when ? free : when;
+    if (half == FORWARD_HALF && step.kind == STEP_UPDATE) {
+        *worker = t->taken_end[step.n] = begin;
+        return;
+    }
+    const double end = begin + seconds_of(run, s, step);
     for (int w = 0; w < time->workers; w++)
         worker[w] = end;
     if (t->begin) {
-        t->begin[t->at - 1] = begin;
-        t->end[t->at - 1] = end;
+        t->begin[at] = begin;
+        t->end[at] = end;
     }
     if (forward)
         t->forward_end[step.n] = gives && run->link[s].overlap ? carry(run, s, end, time->give / slice) : end;
@@ -154,34 +217,50 @@ static void take(Run *run, int s, double when)
         t->weights_end[step.n] = weights ? end : t->backward_end[step.n];
 }
 
+static void look(Run *run, int s)
+{
+    for (int h = 0; h < HALVES; h++)
+        run->ready[s * HALVES + h] = ready(run, s, (Half)h);
+}
+
+static bool steps_left(const Run *run, int s)
+{
+    Step step;
+    return next_step(run, s, FORWARD_HALF, &step) || next_step(run, s, REST, &step);
+}
+
 /* Runs all steps; the times of the updates of each stage are what is wanted. */
 static bool run_steps(Run *run)
 {
     const int nstages = run->p->nstages;
     for (int s = 0; s < nstages; s++)
-        run->ready[s] = ready(run, s);
+        look(run, s);
     for (;;) {
         int first = -1;
         double first_begin = 0, first_ready = 0;
-        bool left = false;
-        for (int s = 0; s < nstages; s++) {
-            left |= run->track[s].at < run->track[s].count;
-            const double when = run->ready[s];
+        for (int part = 0; part < nstages * HALVES; part++) {
+            const double when = run->ready[part];
             if (isnan(when))
                 continue;
-            const double busy = workers_free(run, s), begin = busy > when ? busy : when;
+            const double busy = workers_free(run, part / HALVES, (Half)(part % HALVES)),
+                         begin = busy > when ? busy : when;
             if (first < 0 || begin < first_begin) {
-                first = s;
+                first = part;
                 first_begin = begin;
                 first_ready = when;
             }
         }
-        if (first < 0)
+        if (first < 0) {
+            bool left = false;
+            for (int s = 0; s < nstages; s++)
+                left |= steps_left(run, s);
             return !left;
-        take(run, first, first_ready);
-        for (int s = first - 1; s <= first + 1; s++) /* others wait for nothing of this stage */
+        }
+        const int stage = first / HALVES;
+        take(run, stage, (Half)(first % HALVES), first_ready);
+        for (int s = stage - 1; s <= stage + 1; s++) /* others wait for nothing of this stage */
             if (s >= 0 && s < nstages)
-                run->ready[s] = ready(run, s);
+                look(run, s);
     }
 }
 
@@ -205,7 +284,7 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
         .sched = sched,
         .p = p,
         .track = arena_alloc(arena, sizeof(Track) * stages),
-        .ready = arena_alloc(arena, sizeof(double) * stages),
+        .ready = arena_alloc(arena, sizeof(double) * stages * HALVES),
         .worker_free = arena_alloc(arena, sizeof(double) * MAX_STAGES),
         .link_free = arena_alloc(arena, sizeof(double) * stages),
         .queue = arena_alloc(arena, sizeof(Queue *) * stages),
@@ -220,12 +299,15 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
         t->backward_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
         t->weights_end = arena_alloc(arena, sizeof(double) * (size_t)(minibatches * slices));
         t->update_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
+        t->taken_end = arena_alloc(arena, sizeof(double) * (size_t)minibatches);
         if (wanted) {
             t->begin = arena_alloc(arena, sizeof(double) * (size_t)t->count);
             t->end = arena_alloc(arena, sizeof(double) * (size_t)t->count);
         }
         for (int64_t m = 0; m < minibatches * slices; m++)
             t->forward_end[m] = t->backward_end[m] = t->weights_end[m] = NAN;
+        for (int64_t m = 0; m < minibatches; m++)
+            t->update_end[m] = t->taken_end[m] = NAN;
         run.link[s] = hardware_link(p->model->hardware, s);
     }
     if (!run_steps(&run))

@@ -6,41 +6,12 @@
  * room. Waiting in the midst of a step, as the program does, can block no other stage: a queue has no second giver or
  * reader.
  *
+ * A stage in halves is two such processes over the same steps: the forward half does the forwards and takes over each
+ * update, the backward half does the others. Between them are two more queues: minibatches whose values are in the
+ * ring, and updates whose weights are there.
+ *
  * Time: stages x steps x kinds of registers. Registers of one cut that behave alike are run once. */
-#include "sched.h"
-
-typedef struct {
-    int edge;                /* one of those that behave alike */
-    int64_t given, released; /* forward */
-    int64_t back_given, back_released;
-    int64_t test_given, test_released;
-} Queue;
-
-typedef struct {
-    Queue *queue; /* of the cut behind this stage */
-    int nqueues;
-    int at;                                               /* next step */
-    int64_t forwards, backwards, weights, updates, tests; /* weights: backwards with their weight part */
-    int64_t *version;                                     /* per microbatch: updates at its forward */
-    bool waiting;                                         /* stands in the list of stages to look at */
-} Worker;
-
-typedef struct {
-    Arena *arena;
-    const Sched *sched;
-    const Step *const *step;
-    const int *count;
-    int64_t minibatches, microbatches, test_after; /* microbatches: of a minibatch */
-    int nstages;
-    Worker *worker;
-    const char *wrong;
-} Proof;
-
-static const char *value_name(const Proof *p, const Queue *queue)
-{
-    const Pipe *pipe = p->sched->pipe;
-    return pipe->graph->node[pipe->edge[queue->edge].value].value_name;
-}
+#include "prove.h"
 
 static bool alike(const Sched *sched, int a, int b)
 {
@@ -68,17 +39,37 @@ static void make_queues(Proof *p)
     }
 }
 
-/* What a step waits for. */
-typedef struct {
-    const Queue *queue;
-    enum { WAIT_NOTHING, WAIT_VALUE, WAIT_ROOM } what;
-} Wait;
+/* Updates in the weights that a forward of the stage finds. */
+static int64_t newest(const Proof *p, int stage)
+{
+    return halved(p, stage) ? p->worker[stage].taken : p->worker[stage].updates;
+}
 
-static Wait wait_of(const Proof *p, int stage, Step step)
+/* The half waits for the other one. */
+static bool waits_inside(const Proof *p, int stage, Half half, Step step)
+{
+    const Worker *w = &p->worker[stage];
+    if (!halved(p, stage))
+        return false;
+    switch (step.kind) {
+    case STEP_FORWARD:
+        return step.n - w->weights >= p->sched->ring[stage];
+    case STEP_BACKWARD:
+        return step.n >= w->forwards;
+    case STEP_UPDATE:
+        return half == HALF_FORWARD ? step.n >= w->updates : step.n - w->taken >= p->sched->versions[stage] - 1;
+    default:
+        return false;
+    }
+}
+
+Wait proof_wait(const Proof *p, int stage, Half half, Step step)
 {
     const Sched *sched = p->sched;
     Worker *w = &p->worker[stage], *before = stage > 0 ? w - 1 : NULL;
     const int64_t m = step.n;
+    if (waits_inside(p, stage, half, step))
+        return (Wait){NULL, WAIT_VALUE};
     if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS)
         return (Wait){0};
     for (int i = 0; before && i < before->nqueues; i++) {
@@ -121,7 +112,7 @@ static int64_t version_read(const Proof *p, int stage, int64_t n)
         return p->worker[0].version[n];
     if (reads == READS_BEFORE)
         return n / p->microbatches > begin ? n / p->microbatches - 1 : begin;
-    return p->worker[stage].updates;
+    return newest(p, stage);
 }
 
 static bool splits(const Proof *p, int stage, int64_t n)
@@ -165,7 +156,7 @@ static const char *step_error(const Proof *p, int stage, Step step)
                             "stage %d overwrites the saved values of minibatch %lld with those of %lld before its "
                             "backward: its ring has %d slots",
                             stage, (long long)(m - sched->ring[stage]), (long long)m, sched->ring[stage]);
-    if (step.kind == STEP_FORWARD && version_read(p, stage, m) > w->updates)
+    if (step.kind == STEP_FORWARD && version_read(p, stage, m) > newest(p, stage))
         return arena_printf(p->arena, "stage %d has not made the weights that the forward of minibatch %lld reads",
                             stage, (long long)m);
     for (int i = 0; step.kind == STEP_FORWARD && i < w->nqueues; i++) {
@@ -175,8 +166,11 @@ static const char *step_error(const Proof *p, int stage, Step step)
             return arena_printf(p->arena,
                                 "stage %d overwrites minibatch %lld in the register of %s before its own backward has "
                                 "read it: %d slots",
-                                stage, (long long)(m - slots), value_name(p, q), slots);
+                                stage, (long long)(m - slots), proof_value_name(p, q), slots);
     }
+    if (step.kind == STEP_UPDATE && halved(p, stage) && m + 1 - w->taken >= sched->versions[stage])
+        return arena_printf(p->arena, "stage %d overwrites the weights that its forwards read: %d versions", stage,
+                            sched->versions[stage]);
     if (step.kind == STEP_BACKWARD && w->updates - w->version[m] >= sched->versions[stage]) {
         if (sched->phase[phase_of(p, m)].choice->rule->backward_reads_own)
             return arena_printf(p->arena,
@@ -234,32 +228,57 @@ static void take_step(Proof *p, int stage, Step step)
     }
 }
 
-/* The next step of a stage: a test as soon as it is due. False: it has done all. */
-static bool next_step(const Proof *p, int stage, Step *step)
+/* The other half does it. */
+static bool leaves(const Proof *p, int stage, Half half, StepKind kind)
+{
+    return halved(p, stage) &&
+           (half == HALF_FORWARD ? kind != STEP_FORWARD && kind != STEP_UPDATE : kind == STEP_FORWARD);
+}
+
+/* The next step of a half: a test as soon as it is due. False: it has done all. */
+bool proof_next(const Proof *p, int stage, Half half, Step *step)
 {
     enum { TEST_BATCHES = 3 }; /* more than a register has test slots */
-    const Worker *w = &p->worker[stage];
-    if (p->test_after > 0 && w->updates == p->test_after && w->tests < TEST_BATCHES) {
+    Worker *w = &p->worker[stage];
+    if (half == HALF_BACKWARD && p->test_after > 0 && w->updates == p->test_after && w->tests < TEST_BATCHES) {
         *step = (Step){STEP_TEST, w->tests};
         return true;
     }
-    if (w->at == p->count[stage])
+    while (w->at[half] < p->count[stage] && leaves(p, stage, half, p->step[stage][w->at[half]].kind))
+        w->at[half]++;
+    if (w->at[half] == p->count[stage])
         return false;
-    *step = p->step[stage][w->at];
+    *step = p->step[stage][w->at[half]];
     return true;
 }
 
-/* As far as a stage can go alone; whether it moved. */
-static bool advance(Proof *p, int stage)
+/* As far as a half can go alone; whether it moved. */
+static bool advance_half(Proof *p, int stage, Half half)
 {
     Worker *w = &p->worker[stage];
     bool moved = false;
-    for (Step step; next_step(p, stage, &step); moved = true) {
-        p->wrong = step_error(p, stage, step);
-        if (p->wrong || wait_of(p, stage, step).what != WAIT_NOTHING)
+    for (Step step; proof_next(p, stage, half, &step); moved = true) {
+        const bool takes_over = half == HALF_FORWARD && step.kind == STEP_UPDATE;
+        if (waits_inside(p, stage, half, step))
             break;
-        take_step(p, stage, step);
-        w->at += step.kind != STEP_TEST;
+        p->wrong = takes_over ? NULL : step_error(p, stage, step);
+        if (p->wrong || proof_wait(p, stage, half, step).what != WAIT_NOTHING)
+            break;
+        if (takes_over)
+            w->taken++;
+        else
+            take_step(p, stage, step);
+        w->at[half] += step.kind != STEP_TEST;
+    }
+    return moved;
+}
+
+static bool advance(Proof *p, int stage)
+{
+    bool moved = advance_half(p, stage, HALF_BACKWARD);
+    for (bool more = halved(p, stage); more && !p->wrong; moved |= more) {
+        more = advance_half(p, stage, HALF_FORWARD);
+        more |= !p->wrong && advance_half(p, stage, HALF_BACKWARD);
     }
     return moved;
 }
@@ -287,52 +306,6 @@ static void run(Proof *p)
     }
 }
 
-static const char *deadlock(const Proof *p)
-{
-    enum { NAMED = 4 };
-    Text text = text_new(p->arena);
-    int named = 0;
-    for (int s = 0; s < p->nstages; s++) {
-        Step step;
-        if (!next_step(p, s, &step))
-            continue;
-        const Wait wait = wait_of(p, s, step);
-        const Edge *edge = &p->sched->pipe->edge[wait.queue->edge];
-        const char *what = step.kind == STEP_BACKWARD ? "the gradient of " : "";
-        if (named++ == NAMED) {
-            text_printf(&text, "; and so on");
-            break;
-        }
-        text_printf(&text, "%sstage %d waits for ", named == 1 ? "deadlock: " : "; ", s);
-        if (wait.what == WAIT_VALUE)
-            text_printf(&text, "minibatch %lld of %s%s", (long long)step.n, what, value_name(p, wait.queue));
-        else
-            text_printf(&text, "room for minibatch %lld of %s%s to stage %d", (long long)step.n, what,
-                        value_name(p, wait.queue), edge->from == s ? s + 1 : s - 1);
-    }
-    return named ? text.data : NULL;
-}
-
-static const char *unfinished(const Proof *p)
-{
-    for (int s = 0; s < p->nstages; s++) {
-        const Worker *w = &p->worker[s];
-        const int64_t slices = p->minibatches * p->microbatches;
-        const char *kind = w->forwards < slices          ? "forward"
-                           : w->backwards < slices       ? "backward"
-                           : w->weights < slices         ? "weight part"
-                           : w->updates < p->minibatches ? "update"
-                                                         : NULL;
-        if (kind)
-            return arena_printf(p->arena, "stage %d ends without the %s of minibatch %lld", s, kind,
-                                (long long)(kind[0] == 'f'   ? w->forwards
-                                            : kind[0] == 'b' ? w->backwards
-                                            : kind[0] == 'w' ? w->weights
-                                                             : w->updates));
-    }
-    return NULL;
-}
-
 const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *const *step, const int *count,
                               int64_t minibatches, int64_t test_after)
 {
@@ -352,6 +325,6 @@ const char *sched_prove_steps(Arena *arena, const Sched *sched, const Step *cons
     make_queues(&p);
     run(&p);
     if (!p.wrong)
-        p.wrong = deadlock(&p);
-    return p.wrong ? p.wrong : unfinished(&p);
+        p.wrong = proof_deadlock(&p);
+    return p.wrong ? p.wrong : proof_unfinished(&p);
 }

@@ -73,7 +73,7 @@ static Totals add_up(const Plan *plan)
         sum.macs += stage->cost.macs;
         sum.params += stage->params;
         sum.saved += memory->saved_bytes * stage->replicas;
-        sum.transient += memory->transient_bytes * stage->replicas;
+        sum.transient += (memory->transient_bytes + memory->forward_transient_bytes) * stage->replicas;
         sum.registers += memory->register_bytes;
         sum.weights +=
             memory->weight_floats * 4 * (weight_copies(memory) + (stage->replicas - 1) * (1 + memory->sums)) +
@@ -116,6 +116,19 @@ static void phases(const Sched *sched, Text *out)
     }
 }
 
+static const char *worker_text(Arena *arena, const Prediction *p, const StageTime *t)
+{
+    const Device *device = p->model->hardware->device;
+    const char *name = device[t->kind].name, *back = device[t->back_kind].name;
+    if (t->workers > 1)
+        return arena_printf(arena, "%d-%d, %.40s", t->worker, t->worker + t->workers - 1, name);
+    if (t->halves && t->kind != t->back_kind)
+        return arena_printf(arena, "%d, %.20s; %d, %.20s", t->worker, name, t->back_worker, back);
+    if (t->halves)
+        return arena_printf(arena, "%d; %d, %.40s", t->worker, t->back_worker, name);
+    return arena_printf(arena, "%d, %.40s", t->worker, name);
+}
+
 /* Forward, backward and update of each stage, and its register. */
 static void times(const Prediction *p, const Pipe *pipe, Text *out)
 {
@@ -125,19 +138,20 @@ static void times(const Prediction *p, const Pipe *pipe, Text *out)
     text_printf(out, row, "stage", "forward", "backward", "update", "share", "register", "worker");
     for (int s = 0; s < p->nstages; s++) {
         const StageTime *t = &p->stage[s];
-        const char *device = hardware->device[t->kind].name;
         text_printf(out, row, stage_text(arena, s, pipe->stage[s].replicas), human_seconds(arena, t->forward),
                     human_seconds(arena, t->backward), human_seconds(arena, t->update),
                     arena_printf(arena, "%.0f %%", p->work > 0 ? 100 * stage_time(t) / p->work : 0.0),
-                    s + 1 < p->nstages ? human_seconds(arena, t->give + t->back) : "-",
-                    t->workers > 1 ? arena_printf(arena, "%d-%d, %.40s", t->worker, t->worker + t->workers - 1, device)
-                                   : arena_printf(arena, "%d, %.40s", t->worker, device));
+                    s + 1 < p->nstages ? human_seconds(arena, t->give + t->back) : "-", worker_text(arena, p, t));
     }
     text_printf(out, "%s, machine %.24s (%.40s); of a minibatch; shares of all stages' work\n",
                 prediction_source(arena, p), hardware->name, hardware->source);
-    if (pipe_workers(pipe, pipe->nstages) > pipe->nstages)
+    if (pipe_replicated(pipe))
         text_printf(out, "x2: replicas, each with its slice of every minibatch; times of one, the sum of gradients in "
                          "update; bytes of all\n");
+    if (pipe_halved(pipe))
+        text_printf(out,
+                    "two workers: the first does the forwards, the second backwards and updates; they share weights "
+                    "and values\n");
 }
 
 static void balance_lines(const Balance *b, const Graph *written, Text *out)
@@ -152,10 +166,15 @@ static void balance_lines(const Balance *b, const Graph *written, Text *out)
         text_printf(out, "balance      stages take turns in this schedule: no faster than one worker\n");
         return;
     }
-    text_printf(out, "balance      %s: stage %d has %.2f x the mean time (up to %.2f allowed)\n",
-                b->unbalanced ? "unbalanced" : "balanced", p->slowest, b->factor,
+    const bool halves = p->parts > p->nstages;
+    text_printf(out, "balance      %s: %s has %.2f x the mean time (up to %.2f allowed)\n",
+                b->unbalanced ? "unbalanced" : "balanced", prediction_slowest(arena, p), b->factor,
                 b->plan->sched->settings->pipeline.balance);
-    if (b->ncuts > 0) {
+    if (halves) {
+        text_printf(out,
+                    "             of %d workers: two for each stage but the last; places are solved for joined ones\n",
+                    p->parts);
+    } else if (b->ncuts > 0) {
         text_printf(out, "better cut   after %.70s\n", balance_cuts_text(arena, written, b->cut, b->ncuts));
         text_printf(out, "             a step of %s, %.2f x one worker, %.4g %% of the weights stale\n",
                     human_seconds(arena, b->better.step), b->better.speedup, 100 * b->better.stale_fraction);
@@ -178,8 +197,9 @@ static void verdict(const Balance *b, int64_t batch, Text *out)
         return;
     text_printf(out, "speed-up     %.2f x one worker, efficiency %.0f %%; workers wait %.0f %% of the time\n",
                 p->speedup, 100 * p->speedup / p->workers, 100 * p->bubble);
-    if (p->workers < p->nstages)
-        text_printf(out, "             %d stages share the %d workers of this machine\n", p->nstages, p->workers);
+    if (p->workers < p->parts)
+        text_printf(out, "             %d %s share the %d workers of this machine\n", p->parts,
+                    p->parts > p->nstages ? "halves of stages" : "stages", p->workers);
     if (!balance_gains(b))
         text_printf(out, "verdict      one worker is as fast or faster: leave the %s out\n",
                     p->nstages > 1 ? "registers" : "replicas");
@@ -223,8 +243,11 @@ void report_check(const Balance *balance, const Graph *written, Text *out)
     text_printf(out, ", batch %lld", (Int)(graph->batch * graph->microbatches));
     if (graph->microbatches > 1)
         text_printf(out, " in %lld microbatches", (Int)graph->microbatches);
+    if (pipe_halved(sched->pipe))
+        text_printf(out, ", %d workers", pipe_workers(sched->pipe, nstages));
     if (sched->settings->pipeline.threads > 1)
-        text_printf(out, ", %lld threads a stage", (Int)sched->settings->pipeline.threads);
+        text_printf(out, ", %lld threads a %s", (Int)sched->settings->pipeline.threads,
+                    pipe_halved(sched->pipe) ? "worker" : "stage");
     text_printf(out, "\n\n");
     table(plan, &sum, out);
     text_printf(out, "\n");

@@ -16,10 +16,12 @@ static void verdict(const Page *page, Text *out)
     } else if (!b->overlaps) {
         html_printf(out, "Stages take turns in this schedule: no faster than one worker.");
     } else {
-        html_printf(out, "%s: stage %d takes %.2f times the mean (up to %.2f is allowed). ",
-                    b->unbalanced ? "Unbalanced" : "Balanced", p->slowest, b->factor,
+        html_printf(out, "%s: %s takes %.2f times the mean (up to %.2f is allowed). ",
+                    b->unbalanced ? "Unbalanced" : "Balanced", prediction_slowest(arena, p), b->factor,
                     b->plan->sched->settings->pipeline.balance);
-        if (b->ncuts > 0)
+        if (p->parts > p->nstages)
+            html_printf(out, "Each stage but the last has two workers; places are solved for stages of one.");
+        else if (b->ncuts > 0)
             html_printf(out,
                         "A better cut: registers after %s, a step of %s, %.2f times one worker, %.3g %% of the "
                         "weights stale.",
@@ -37,9 +39,9 @@ static void verdict(const Page *page, Text *out)
                         ? arena_printf(arena, "; registers after %s keep the limits",
                                        balance_cuts_text(arena, page->written, b->within.cut, b->within.ncuts))
                         : "");
-    if (p->workers < p->nstages)
-        html_printf(out, " %d stages share the %d worker%s of this machine.", p->nstages, p->workers,
-                    plural(p->workers));
+    if (p->workers < p->parts)
+        html_printf(out, " %d %s share the %d worker%s of this machine.", p->parts,
+                    p->parts > p->nstages ? "halves of stages" : "stages", p->workers, plural(p->workers));
     text_printf(out, "</p>\n<p>");
     if (p->nstages > 1)
         html_printf(out, "Step %s with %d worker%s; one worker alone takes %s: %s", human_seconds(arena, p->step),
@@ -52,12 +54,42 @@ static void verdict(const Page *page, Text *out)
     text_printf(out, "</p>\n");
 }
 
+/* The bar of a stage, or of a half of one. */
+typedef struct {
+    const char *name;
+    double parts[COUNT(times)]; /* forward, backward, update */
+    int worker, kind;
+    bool slowest;
+} Bar;
+
+static void balance_bar(const Page *page, const Bar *bar, double most, double limit, Text *out)
+{
+    Arena *arena = out->arena;
+    const Prediction *p = page->balance->prediction;
+    const double all = bar->parts[0] + bar->parts[1] + bar->parts[2];
+    double at = 0;
+    html_bars(out,
+              arena_printf(arena, "%s%s, worker %d (%s)", bar->name, bar->slowest ? ", the slowest" : "", bar->worker,
+                           p->model->hardware->device[bar->kind].name),
+              arena_printf(arena, "%s, %.0f %%", human_seconds(arena, all), p->work > 0 ? 100 * all / p->work : 0.0));
+    for (int k = 0; k < COUNT(times); k++) {
+        if (bar->parts[k] > 0 || all == 0)
+            html_bar(out, times[k].style, at, bar->parts[k] / most, "%s: %s %s, %.1f %% of the stage", bar->name,
+                     times[k].word, human_seconds(arena, bar->parts[k]), all > 0 ? 100 * bar->parts[k] / all : 0.0);
+        at += bar->parts[k] / most;
+    }
+    if (limit > 0 && limit <= most)
+        html_bar_mark(out, limit / most, "%s: %.2f times the mean", human_seconds(arena, limit),
+                      page->balance->plan->sched->settings->pipeline.balance);
+    html_bars_end(out);
+}
+
 void page_balance(const Page *page, Text *out)
 {
     Arena *arena = out->arena;
     const Balance *b = page->balance;
     const Prediction *p = b->prediction;
-    const double mean = p->work / p->nstages, limit = mean * b->plan->sched->settings->pipeline.balance;
+    const double mean = p->work / p->parts, limit = mean * b->plan->sched->settings->pipeline.balance;
     const bool limited = b->overlaps && p->nstages > 1;
     const double most = fmax(1e-12, limited && limit < 2 * p->most ? fmax(p->most, limit) : p->most) * 1.02;
     html_section(out, "balance", "Balance of the stages",
@@ -65,24 +97,27 @@ void page_balance(const Page *page, Text *out)
                  limited && limit <= most ? " The line is the limit of the setting balance." : "");
     for (int s = 0; s < p->nstages; s++) {
         const StageTime *t = &p->stage[s];
-        const double parts[] = {t->forward, t->backward, t->update};
-        double at = 0;
-        html_bars(out,
-                  arena_printf(arena, "stage %d%s, worker %d (%s)", s,
-                               limited && s == p->slowest ? ", the slowest" : "", t->worker,
-                               p->model->hardware->device[t->kind].name),
-                  arena_printf(arena, "%s, %.0f %%", human_seconds(arena, stage_time(t)),
-                               p->work > 0 ? 100 * stage_time(t) / p->work : 0.0));
-        for (int k = 0; k < COUNT(parts); k++) {
-            html_bar(out, times[k].style, at, parts[k] / most, "stage %d: %s %s, %.1f %% of the stage", s,
-                     times[k].word, human_seconds(arena, parts[k]),
-                     stage_time(t) > 0 ? 100 * parts[k] / stage_time(t) : 0.0);
-            at += parts[k] / most;
+        const double back = t->backward + t->update;
+        const Bar whole = {.name = arena_printf(arena, "stage %d", s),
+                           .parts = {t->forward, t->backward, t->update},
+                           .worker = t->worker,
+                           .kind = t->kind,
+                           .slowest = limited && s == p->slowest};
+        Bar half = whole;
+        if (t->halves) {
+            half.name = arena_printf(arena, "stage %d, forward", s);
+            half.parts[1] = half.parts[2] = 0;
+            half.slowest &= t->forward > back;
         }
-        if (limited && limit <= most)
-            html_bar_mark(out, limit / most, "%s: %.2f times the mean", human_seconds(arena, limit),
-                          b->plan->sched->settings->pipeline.balance);
-        html_bars_end(out);
+        balance_bar(page, &half, most, limited ? limit : 0, out);
+        if (!t->halves)
+            continue;
+        const Bar rest = {.name = arena_printf(arena, "stage %d, backward", s),
+                          .parts = {0, t->backward, t->update},
+                          .worker = t->back_worker,
+                          .kind = t->back_kind,
+                          .slowest = whole.slowest && t->forward <= back};
+        balance_bar(page, &rest, most, limited ? limit : 0, out);
     }
     html_legend(out, times, COUNT(times));
     verdict(page, out);

@@ -222,7 +222,8 @@ static void placements(const Page *page, Text *out)
         out, "placements", "Other placements of the registers",
         "The fastest cut into each number of stages under the schedule and the limits of the file; more stages "
         "buy speed with stale weights and memory. Bold: the fastest without replicas, with the fewest stages among "
-        "equals; in brackets the replicas of each stage.");
+        "equals; in brackets the replicas of each stage.%s",
+        page->written->halves ? " Stages have one worker here, as with mapping = joined." : "");
     scatter(page, out);
     placement_table(page, out);
     html_section_end(out);

@@ -31,7 +31,7 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     const int64_t weights = stage->weight_floats * 4;
     const int copies = weight_copies(stage) - 1 - stage->sums - stage->states;
     const int64_t bytes[] = {0,
-                             stage->transient_bytes,
+                             stage->transient_bytes + stage->forward_transient_bytes,
                              weights * copies,
                              weights * (1 + stage->sums),
                              weights * stage->states,
@@ -67,7 +67,7 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
 
 typedef struct {
     double left, top, height, pitch, test_left; /* pixels; of a step */
-    int64_t bytes;
+    int64_t bytes, forward_at; /* forward_at: where the area of a forward half is drawn, above the other */
     int nodes;
 } Map;
 
@@ -79,7 +79,9 @@ static void map_buffer(const Page *page, const Map *map, int s, const Buffer *bu
     const double x = (test ? map->test_left : map->left) + buffer->born * map->pitch;
     const double width = (buffer->dies - buffer->born + 1) * map->pitch;
     const double height = map->height * (double)buffer->bytes / (double)map->bytes;
-    const double y = map->top + map->height * (1 - (double)(buffer->offset + buffer->bytes) / (double)map->bytes);
+    const bool forward = buffer_area(buffer->kind, page->balance->plan->sched->pipe->stage[s].halves) == AREA_FORWARD;
+    const int64_t end = buffer->offset + buffer->bytes + (forward ? map->forward_at : 0);
+    const double y = map->top + map->height * (1 - (double)end / (double)map->bytes);
     chart_box(out,
               gradient                         ? "B thin"
               : buffer->kind == BUFFER_PARTIAL ? "O thin"
@@ -98,7 +100,11 @@ static void stage_map(const Page *page, int s, Text *out)
     const Plan *plan = page->balance->plan;
     const StagePlan *plan_of = &plan->stage[s];
     const Stage *stage = &plan->sched->pipe->stage[s];
-    Map map = {.left = LEFT, .top = TOP, .height = HEIGHT, .bytes = plan_of->transient_bytes};
+    Map map = {.left = LEFT,
+               .top = TOP,
+               .height = HEIGHT,
+               .bytes = plan_of->transient_bytes + plan_of->forward_transient_bytes,
+               .forward_at = plan_of->transient_bytes};
     map.nodes = stage->last - stage->first;
     map.pitch = fmin(40, (PAGE_WIDTH - LEFT - GAP - 10) / (3.0 * map.nodes));
     map.test_left = LEFT + 2 * map.nodes * map.pitch + GAP;

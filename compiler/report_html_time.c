@@ -19,7 +19,13 @@ enum { LEFT = 84, AXIS = 22, BAND_GAP = 16 };
 
 static int band_top(const Diagram *d, int band)
 {
-    return band * (AXIS + d->page->balance->prediction->nstages * d->row + BAND_GAP) + 4;
+    return band * (AXIS + pipe_rows(d->page->balance->plan->sched->pipe) * d->row + BAND_GAP) + 4;
+}
+
+static int step_top(const Diagram *d, int band, const DrawStep *step)
+{
+    const Pipe *pipe = d->page->balance->plan->sched->pipe;
+    return band_top(d, band) + AXIS + pipe_row(pipe, step->stage, step->kind == STEP_FORWARD) * d->row;
 }
 
 static void band_frame(const Diagram *d, int band)
@@ -27,11 +33,11 @@ static void band_frame(const Diagram *d, int band)
     const Sched *sched = d->page->balance->plan->sched;
     const int first = band * d->per_band, top = band_top(d, band);
     const int all = (int)ceil(d->run->end - 1e-9) - first, units = all < d->per_band ? all : d->per_band;
-    for (int s = 0; s < sched->pipe->nstages; s++) {
-        const int y = top + AXIS + s * d->row;
-        chart_text(d->out, "b", 0, y + (d->small ? 14 : 18), "stage %d", s);
+    for (int row = 0; row < pipe_rows(sched->pipe); row++) {
+        const int y = top + AXIS + row * d->row;
+        chart_text(d->out, "b", 0, y + (d->small ? 14 : 18), "%s", pipe_row_name(d->out->arena, sched->pipe, row));
         if (!d->small)
-            chart_text(d->out, "small", 0, y + 34, "staleness %d", sched->staleness[s]);
+            chart_text(d->out, "small", 0, y + 34, "staleness %d", sched->staleness[pipe_row_stage(sched->pipe, row)]);
         text_printf(d->out, "<rect class=\"track\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", LEFT, y,
                     units * d->column, d->box);
     }
@@ -46,7 +52,7 @@ static void diagram_box(const Diagram *d, const DrawStep *step)
     Arena *arena = d->out->arena;
     const int band = (int)fmin(floor(step->begin / d->per_band + 1e-9), d->bands - 1);
     const double x = LEFT + (step->begin - (double)band * d->per_band) * d->column + 1;
-    const double y = band_top(d, band) + AXIS + step->stage * d->row, width = (step->end - step->begin) * d->column - 2;
+    const double y = step_top(d, band, step), width = (step->end - step->begin) * d->column - 2;
     const bool backward = step->kind == STEP_BACKWARD;
     const char *kind = backward ? "backward" : step->kind == STEP_FORWARD ? "forward" : "weight part of the backward";
     chart_box(
@@ -80,7 +86,7 @@ static void diagram(const Page *page, Text *out)
         warmup = sched->phase[0].stage[s].warmup > warmup ? sched->phase[0].stage[s].warmup : warmup;
     const int room = MOST_BOXES / (2 * n * (int)sched->pipe->graph->microbatches) + 1;
     const DrawRun run = draw_run(out->arena, sched, TIME_UNIT, 2 * warmup + 4 > room ? room : 0);
-    Diagram d = {.page = page, .run = &run, .out = out, .small = n > MANY};
+    Diagram d = {.page = page, .run = &run, .out = out, .small = pipe_rows(sched->pipe) > MANY};
     d.column = d.small ? 34 : 44;
     d.row = d.small ? 22 : 52;
     d.box = d.row - (d.small ? 3 : 7);
@@ -99,7 +105,7 @@ static void diagram(const Page *page, Text *out)
             continue;
         const int band = (int)fmin(floor(step->begin / d.per_band + 1e-9), d.bands - 1);
         const double x = LEFT + (step->begin - (double)band * d.per_band) * d.column;
-        const double y = band_top(&d, band) + AXIS + step->stage * d.row;
+        const double y = step_top(&d, band, step);
         chart_line(out, "switch", x, y - 2, x, y + d.box + 2);
     }
     chart_close(out);
@@ -127,26 +133,28 @@ static void diagram(const Page *page, Text *out)
 
 typedef struct {
     Text *out;
+    const Pipe *pipe;
     const char *slice;
     double top, scale; /* pixels of a second */
 } Strip;
 enum { STRIP_ROW = 34, STRIP_BOX = 28, STRIP_HEAD = 24 };
 
-static void strip_open(Strip *strip, const char *label, int nstages, double seconds)
+static void strip_open(Strip *strip, const char *label, double seconds)
 {
     Text *out = strip->out;
+    const int rows = pipe_rows(strip->pipe);
     strip->top = STRIP_HEAD;
     strip->scale = (PAGE_WIDTH - LEFT - 10) / seconds;
-    chart_open(out, label, PAGE_WIDTH, STRIP_HEAD + nstages * STRIP_ROW + 4);
+    chart_open(out, label, PAGE_WIDTH, STRIP_HEAD + rows * STRIP_ROW + 4);
     const double step = chart_step(seconds, 8);
     for (int i = 0; i * step <= seconds * 1.0001; i++) {
         const double x = LEFT + i * step * strip->scale;
-        chart_line(out, "grid", x, STRIP_HEAD - 6, x, STRIP_HEAD + nstages * STRIP_ROW);
+        chart_line(out, "grid", x, STRIP_HEAD - 6, x, STRIP_HEAD + rows * STRIP_ROW);
         chart_text(out, i * step * strip->scale > PAGE_WIDTH - LEFT - 40 ? "small e" : "small m", x, STRIP_HEAD - 10,
                    "%s", i ? human_seconds(out->arena, i * step) : "0");
     }
-    for (int s = 0; s < nstages; s++)
-        chart_text(out, "b", 0, STRIP_HEAD + s * STRIP_ROW + 18, "stage %d", s);
+    for (int row = 0; row < rows; row++)
+        chart_text(out, "b", 0, STRIP_HEAD + row * STRIP_ROW + 18, "%s", pipe_row_name(out->arena, strip->pipe, row));
 }
 
 static void strip_step(const Strip *strip, const TimedStep *step, double from, double to, double waited)
@@ -154,7 +162,7 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
     Text *out = strip->out;
     const double begin = fmax(step->begin, from), end = fmin(step->end, to);
     const double x = LEFT + (begin - from) * strip->scale, width = (end - begin) * strip->scale;
-    const double y = strip->top + step->stage * STRIP_ROW;
+    const double y = strip->top + pipe_row(strip->pipe, step->stage, step->kind == STEP_FORWARD) * STRIP_ROW;
     static const char *const words[STEP_KINDS] = {"forward", "backward", "weight part of the backward", "update"},
                              *const styles[STEP_KINDS] = {"F", "B", "G", "U"},
                              *const thin[STEP_KINDS] = {"F thin", "B thin", "G thin", "U thin"};
@@ -172,8 +180,9 @@ static void strip_step(const Strip *strip, const TimedStep *step, double from, d
 
 static void predicted_strip(const Page *page, double seconds, Text *out)
 {
-    Strip strip = {.out = out, .slice = page_slice(page->balance->plan->sched->pipe->graph)};
-    strip_open(&strip, "the steady state, predicted", page->balance->prediction->nstages, seconds);
+    const Pipe *pipe = page->balance->plan->sched->pipe;
+    Strip strip = {.out = out, .pipe = pipe, .slice = page_slice(pipe->graph)};
+    strip_open(&strip, "the steady state, predicted", seconds);
     for (int i = 0; i < page->steps->nsteps; i++)
         strip_step(&strip, &page->steps->step[i], 0, page->steps->seconds, 0);
     chart_close(out);
@@ -182,8 +191,9 @@ static void predicted_strip(const Page *page, double seconds, Text *out)
 static void measured_strip(const Page *page, double seconds, Text *out)
 {
     const Trace *trace = page->trace;
-    Strip strip = {.out = out, .slice = page_slice(page->balance->plan->sched->pipe->graph)};
-    strip_open(&strip, "a stretch of the run, measured", trace->nstages, seconds);
+    const Pipe *pipe = page->balance->plan->sched->pipe;
+    Strip strip = {.out = out, .pipe = pipe, .slice = page_slice(pipe->graph)};
+    strip_open(&strip, "a stretch of the run, measured", seconds);
     for (int s = 0; s < trace->nstages; s++) {
         const TraceStage *stage = &trace->stage[s];
         for (int i = 0; i < stage->nsteps; i++)
@@ -194,9 +204,10 @@ static void measured_strip(const Page *page, double seconds, Text *out)
             const double begin = fmax(wait->begin, trace->from), end = fmin(wait->end, trace->to);
             if ((end - begin) * strip.scale < 0.5)
                 continue;
-            chart_box(out, "W", LEFT + (begin - trace->from) * strip.scale, strip.top + s * STRIP_ROW + 2,
-                      (end - begin) * strip.scale, STRIP_BOX - 4, "stage %d waits for %s: %s, %s %lld\n%s", s,
-                      wait->room ? "room" : "input", wait->name, strip.slice, (Int)wait->minibatch,
+            chart_box(out, "W", LEFT + (begin - trace->from) * strip.scale,
+                      strip.top + pipe_row(pipe, s, wait->forward) * STRIP_ROW + 2, (end - begin) * strip.scale,
+                      STRIP_BOX - 4, "stage %d waits for %s: %s, %s %lld\n%s", s, wait->room ? "room" : "input",
+                      wait->name, strip.slice, (Int)wait->minibatch,
                       human_seconds(out->arena, wait->end - wait->begin));
         }
     }
@@ -209,9 +220,9 @@ void page_schedule(const Page *page, Text *out)
         {"F", "forward"}, {"B", "backward"}, {"U", "update"}, {"G", "weight part of a backward"}};
     const Sched *sched = page->balance->plan->sched;
     html_section(out, "schedule", "Schedule in space and time",
-                 "Who works on which %s when, were a forward and a backward to take one unit each: a row a stage, "
+                 "Who works on which %s when, were a forward and a backward to take one unit each: a row a %s, "
                  "time to the right.",
-                 page_slice(sched->pipe->graph));
+                 page_slice(sched->pipe->graph), pipe_halved(sched->pipe) ? "worker" : "stage");
     for (int p = 0; p < sched->nphases; p++) {
         const PhaseChoice *choice = sched->phase[p].choice;
         text_printf(out, "<p>");

@@ -33,14 +33,15 @@ static json_t *stage_json(const Plan *plan, int s)
     const int n = memory->replicas; /* bytes are of all */
     const int layers = stage->last_layer - stage->first_layer + 1;
     return json_made(json_pack(
-        "{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:I}", "stage", s, "layers",
-        layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs, "staleness", sched->staleness[s],
-        "ring", sched->ring[s], "versions", sched->versions[s], "gives_bytes", (Int)memory->register_bytes,
-        "takes_bytes", takes_bytes(plan, s), "saved_bytes", (Int)memory->saved_bytes * n, "transient_bytes",
-        (Int)memory->transient_bytes * n, "weight_bytes",
+        "{s:i, s:i, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:I, s:b, s:I}", "stage", s,
+        "layers", layers, "parameters", (Int)stage->params, "macs", (Int)stage->cost.macs, "staleness",
+        sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s], "gives_bytes",
+        (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s), "saved_bytes", (Int)memory->saved_bytes * n,
+        "transient_bytes", (Int)(memory->transient_bytes + memory->forward_transient_bytes) * n, "weight_bytes",
         (Int)memory->weight_floats * 4 * (weight_copies(memory) + (n - 1) * (1 + memory->sums)), "running_bytes",
         (Int)memory->running_floats * 4 * n, "register_bytes", (Int)memory->register_bytes, "static_bytes",
-        (Int)memory->static_bytes, "replicas", memory->replicas, "replica_bytes", (Int)memory->replica_bytes));
+        (Int)memory->static_bytes, "replicas", memory->replicas, "replica_bytes", (Int)memory->replica_bytes, "halves",
+        stage->halves, "forward_half_bytes", (Int)memory->forward_half_bytes));
 }
 
 static json_t *registers_json(const Plan *plan)
@@ -67,8 +68,10 @@ static void add_times(json_t *stage, const Prediction *p, int s)
     json_put(stage, "transfer_seconds", json_real(t->give + t->back));
     json_put(stage, "time_share", json_real(p->work > 0 ? stage_time(t) / p->work : 0));
     json_put(stage, "worker", json_integer(t->worker));
-    json_put(stage, "workers", json_integer(t->workers));
+    json_put(stage, "workers", json_integer(t->halves ? 2 : t->workers));
     json_put(stage, "device", json_string(p->model->hardware->device[t->kind].name));
+    json_put(stage, "backward_worker", json_integer(t->back_worker));
+    json_put(stage, "backward_device", json_string(p->model->hardware->device[t->back_kind].name));
 }
 
 static void add_cure(json_t *stage, const Sched *sched, int s)
@@ -159,8 +162,9 @@ void report_check_json(const Balance *balance, const Graph *written, Text *out)
     const Plan *plan = balance->plan;
     const Sched *sched = plan->sched;
     const Pipe *pipe = sched->pipe;
-    json_t *top = json_made(json_pack("{s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target",
-                                      plan->target->name, "schedule", schedule_text(out->arena, sched), "batch",
+    json_t *top = json_made(json_pack("{s:s, s:s, s:s, s:s, s:I}", "network", pipe->graph->name, "target",
+                                      plan->target->name, "schedule", schedule_text(out->arena, sched), "mapping",
+                                      sched->settings->pipeline.split ? "split" : "joined", "batch",
                                       (Int)(pipe->graph->batch * pipe->graph->microbatches)));
     json_t *stages = json_made(json_array());
     int64_t params = 0, macs = 0;

@@ -7,6 +7,7 @@
  *   the giver's backward reads the slot     at least also ring(s)
  *   the pipe empties for each update        one more, two at least: else a stage waits for its reader while the pipe fills
  *   the reader splits its backwards         as many more as it has between their two parts
+ *   a stage at its ends is in halves        at least 2: its forwards follow each other without a backward between
  * They are an assertion that prove.c then tests. */
 #include "sched.h"
 
@@ -111,9 +112,11 @@ static void raise_slots(Sched *sched, const Phase *phase)
             slots = most(slots, most(giver + (fills && giver > reader), reader + 1) + phase->late[to]);
         if (edge->kept_producer)
             slots = most(slots, most(phase->in_flight[from], reader + 1));
+        if (pipe_halved(pipe))
+            slots = most(slots, 2);
         sched->forward_slots[e] = most(sched->forward_slots[e], slots);
         if (edge->gradient)
-            sched->gradient_slots[e] = most(sched->gradient_slots[e], giver > 0 ? 2 : 1);
+            sched->gradient_slots[e] = most(sched->gradient_slots[e], giver > 0 || pipe_halved(pipe) ? 2 : 1);
         sched->test_slots[e] = 2;
     }
 }
@@ -143,6 +146,8 @@ static void make_phase(Arena *arena, Sched *sched, int p)
         sched->ring[s] = most(sched->ring[s], facts.in_flight);
         sched->late[s] = most(sched->late[s], facts.late);
         sched->versions[s] = most(sched->versions[s], choice->rule->versions(phase->staleness[s]));
+        if (sched->pipe->stage[s].halves)
+            sched->versions[s] = most(sched->versions[s], 2);
     }
     arena_free(scratch);
     phase->cure = arena_alloc(arena, sizeof *phase->cure * (size_t)nstages);
@@ -315,7 +320,8 @@ Sched *schedule(Arena *arena, Diags *diags, const Pipe *pipe, const Settings *se
     for (int p = 0; p < sched->nphases; p++)
         if (!keeps_limit(diags, sched, p))
             return NULL;
-    if (!names_every_stage(diags, sched) || !keeps_for_weights(diags, sched) || !tests_far_enough(sched, diags))
+    if (!names_every_stage(diags, sched) || !keeps_for_weights(diags, sched) || !halves_hold(diags, sched) ||
+        !tests_far_enough(sched, diags))
         return NULL;
     const char *wrong = sched_prove_all(arena, sched);
     if (wrong) {

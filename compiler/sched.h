@@ -8,6 +8,12 @@
  * A minibatch is M microbatches (Graph.microbatches; 1 where nothing is sliced). Forwards, backwards, rings and slots
  * count microbatches, n of minibatch n / M; updates, staleness, versions and phases count minibatches.
  *
+ * Where a stage is in halves (mapping = split) both walk the same order: the forward half does its forwards, and takes
+ * the new weights where the order has an update; the backward half does all else. So a forward reads the version that
+ * it would read in one worker, and the bits are the same. A forward waits for a slot of the ring that the backward half
+ * lets go; an update waits until the forward half has left the version that it overwrites: two versions are kept at
+ * least.
+ *
  * Staleness is the number of a stage's updates that a backward's gradient comes late: from the version of the weights
  * that its forward read to the version that it updates. */
 #ifndef PNETC_SCHED_H
@@ -60,6 +66,8 @@ OrderFacts order_measure(Arena *arena, const StageOrder *order, Reads reads, con
                          int64_t microbatches);
 /* "20 minibatches", "until a plateau of 3 tests", "the rest": how long phase p takes. */
 const char *phase_length(Arena *arena, const Sched *sched, int p);
+/* sched_halves.c: false after an error: the stages are in halves, and that does not go with what else is wished. */
+bool halves_hold(Diags *diags, const Sched *sched);
 bool sched_splits(const Sched *sched); /* some stage splits its backwards in some phase */
 void sched_check(const Sched *sched);
 void sched_dump(const Sched *sched, Text *out);

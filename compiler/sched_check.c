@@ -48,8 +48,9 @@ void sched_dump(const Sched *sched, Text *out)
         }
     }
     for (int s = 0; s < pipe->nstages; s++)
-        text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights%s\n", s, sched->staleness[s],
+        text_printf(out, "stage %d: staleness %d, ring %d, %d version%s of the weights%s%s\n", s, sched->staleness[s],
                     sched->ring[s], sched->versions[s], sched->versions[s] == 1 ? "" : "s",
+                    pipe->stage[s].halves ? ", in halves" : "",
                     sched->recompute[s] ? ", recomputes"
                     : sched->late[s]    ? arena_printf(out->arena, ", weight parts %d behind", sched->late[s] - 1)
                                         : "");

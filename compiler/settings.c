@@ -28,8 +28,8 @@ typedef struct {
 enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, TRAIN_KEYS };
 static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",        "warmup",
                                                   "steps", "epochs", "seed",      "test_every"};
-enum { SCHEDULE, REGISTERS, REPLICAS, CURE, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
-static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "replicas", "cure",
+enum { SCHEDULE, REGISTERS, REPLICAS, MAPPING, CURE, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
+static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "replicas", "mapping", "cure",
                                                         "balance",  "max_stale", "memory",   "threads"};
 
 static int find_key(const Block *block, const char *key)
@@ -211,6 +211,7 @@ static void lower_pipeline(Lower *l, int64_t batch, Span batch_span, Pipeline *p
     pipeline->memory_span = entry[MEMORY].span;
     integer_setting(l, &block, THREADS, 1, 256, &pipeline->threads);
     pipeline->threads_span = entry[THREADS].span;
+    lower_mapping(l, entry[MAPPING].value, pipeline);
     l->replicas = entry[REPLICAS].value;
     l->registers = entry[REGISTERS].value;
     l->registers_span = entry[REGISTERS].span;

@@ -89,8 +89,9 @@ typedef struct {
     double max_stale; /* warn when more of the weights are stale; < 0: no limit */
     int64_t memory;   /* warn when a stage needs more bytes; 0: no limit */
     int64_t threads;  /* of each stage */
+    bool split;       /* mapping = split */
     AutoRegisters automatic;
-    Span span, max_stale_span, memory_span, threads_span;
+    Span span, max_stale_span, memory_span, threads_span, mapping_span;
 } Pipeline;
 
 typedef struct {

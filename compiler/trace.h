@@ -15,6 +15,7 @@ typedef struct {
 } TraceStep;
 typedef struct {
     bool room;        /* else: input */
+    bool forward;     /* of the forward half of a stage in halves */
     const char *name; /* of the register */
     int stage;
     int64_t minibatch; /* or microbatch */
@@ -24,10 +25,11 @@ typedef struct {
 typedef struct {
     double forward, backward, update; /* medians of the seconds of a minibatch, without waits */
     double input, room;               /* mean waits of a minibatch */
-    double core;                      /* share of its working time for which it had a core */
-    TraceStep *step;                  /* all of training, by time */
+    double work;                      /* seconds of its steps, without waits */
+    double core;                      /* share of that for which it had a core */
+    TraceStep *step;                  /* all of training, by time; a forward half first */
     int nsteps;
-    TraceWait *wait; /* by time */
+    TraceWait *wait; /* likewise */
     int nwaits;
 } TraceStage;
 
@@ -48,7 +50,10 @@ typedef struct {
 /* trace_read.c. NULL after errors: P0740, P0741. `updates`: as many as the stretch is to have. */
 const Trace *trace_read(Arena *arena, Diags *diags, Sources *sources, const char *path, const Plan *plan, int updates);
 
-/* trace_measure.c: fills all that is not read, from the steps and waits of each stage. `core` of a stage comes as
+/* trace_measure.c. Waits lie inside their step, on the same track: sets what each step has waited. Returns the sum of
+ * the working time. */
+double trace_waits(TraceStep *step, int nsteps, const TraceWait *wait, int nwaits);
+/* Fills all that is not read, from the steps and waits of each stage. `core` of a stage comes as
  * seconds on a core without waits. False: there is no update. */
 bool trace_measure(Arena *arena, Trace *trace, const Sched *sched, const double *const *interruption,
                    const int *ninterruptions, int updates);

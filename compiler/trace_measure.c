@@ -24,19 +24,17 @@ static double median(double *numbers, int count)
     return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
 }
 
-/* Waits lie inside their step, on the same track: subtracts them. Returns the sum of the working time. */
-static double subtract_waits(TraceStage *stage)
+double trace_waits(TraceStep *step, int nsteps, const TraceWait *wait, int nwaits)
 {
     const double rounding = 2e-9; /* seconds; of the file: a nanosecond a number */
     double work = 0;
     int w = 0;
-    for (int i = 0; i < stage->nsteps; i++) {
-        TraceStep *step = &stage->step[i];
-        while (w < stage->nwaits && stage->wait[w].begin < step->at.begin - rounding)
+    for (int i = 0; i < nsteps; i++) {
+        while (w < nwaits && wait[w].begin < step[i].at.begin - rounding)
             w++;
-        for (; w < stage->nwaits && stage->wait[w].end <= step->at.end + rounding; w++)
-            step->waited += stage->wait[w].end - stage->wait[w].begin;
-        work += fmax(0, step->at.end - step->at.begin - step->waited);
+        for (; w < nwaits && wait[w].end <= step[i].at.end + rounding; w++)
+            step[i].waited += wait[w].end - wait[w].begin;
+        work += fmax(0, step[i].at.end - step[i].at.begin - step[i].waited);
     }
     return work;
 }
@@ -136,8 +134,7 @@ bool trace_measure(Arena *arena, Trace *trace, const Sched *sched, const double 
 {
     for (int s = 0; s < trace->nstages; s++) {
         TraceStage *stage = &trace->stage[s];
-        const double work = subtract_waits(stage);
-        stage->core = work > 0 ? fmin(1, fmax(0, stage->core / work)) : 1;
+        stage->core = stage->work > 0 ? fmin(1, fmax(0, stage->core / stage->work)) : 1;
     }
     if (!choose_minibatches(trace, sched))
         return false;

@@ -12,10 +12,22 @@ typedef struct {
     const SourceFile *file;
     const Plan *plan;
     Trace *trace;
+    /* Per track: a stage, or a half of one. */
     VEC(TraceStep) * step;
     VEC(TraceWait) * wait;
     VEC(double) * interruption; /* beginnings of tests and checkpoints */
 } Reading;
+
+/* Tracks are stages; of stages in halves there are two each, but of the last one. */
+static int first_track(const Pipe *pipe, int stage)
+{
+    return pipe_halved(pipe) ? 2 * stage : stage;
+}
+
+static int track_stage(const Pipe *pipe, int track)
+{
+    return pipe_halved(pipe) ? track / 2 : track;
+}
 
 static bool wrong(Reading *r, Code code, size_t at, const char *text)
 {
@@ -52,11 +64,11 @@ static bool read_head(Reading *r, const json_t *top)
     if (strcmp(network, pipe->graph->name))
         return wrong(r, P0741, 0,
                      arena_printf(r->arena, "this is a trace of network %.60s, not of %s", network, pipe->graph->name));
-    if (stages != pipe->nstages || batch != pipe->graph->batch * pipe->graph->microbatches)
+    if (stages != pipe_rows(pipe) || batch != pipe->graph->batch * pipe->graph->microbatches)
         return wrong(r, P0741, 0,
-                     arena_printf(r->arena, "this trace has %lld stages and batch %lld; the program has %d and %lld",
-                                  (long long)stages, (long long)batch, pipe->nstages,
-                                  (long long)(pipe->graph->batch * pipe->graph->microbatches)));
+                     arena_printf(r->arena, "this trace has %lld %s and batch %lld; the program has %d and %lld",
+                                  (long long)stages, pipe_halved(pipe) ? "workers" : "stages", (long long)batch,
+                                  pipe_rows(pipe), (long long)(pipe->graph->batch * pipe->graph->microbatches)));
     r->trace->transport = arena_printf(r->arena, "%s", text_of(head, "transport"));
     r->trace->target = arena_printf(r->arena, "%s", text_of(head, "target"));
     r->trace->dropped = integer_of(head, "dropped");
@@ -68,6 +80,7 @@ typedef enum {
     EVENT_BACKWARD,
     EVENT_WEIGHTS,
     EVENT_UPDATE,
+    EVENT_HAND_OVER, /* to a forward half: its wait is what counts */
     EVENT_OTHER,
     EVENT_INPUT,
     EVENT_ROOM,
@@ -77,8 +90,8 @@ typedef enum {
 /* Other tools may add events of their own: what is not ours is passed over. */
 static EventKind event_kind(const json_t *event)
 {
-    static const char *const names[EVENTS] = {"forward", "backward",       "weight part",  "update",
-                                              "",        "wait for input", "wait for room"};
+    static const char *const names[EVENTS] = {"forward",           "backward", "weight part",    "update",
+                                              "take weights over", "",         "wait for input", "wait for room"};
     const char *name = text_of(event, "name"), *category = text_of(event, "cat");
     for (int i = 0; i < EVENTS; i++)
         if (!strcmp(name, names[i]) && !strcmp(category, i < EVENT_OTHER ? "step" : "wait"))
@@ -92,37 +105,47 @@ static bool read_event(Reading *r, const json_t *event, size_t number)
     if (strcmp(text_of(event, "ph"), "X") || kind == EVENTS)
         return true;
     const json_t *args = json_object_get(event, "args"), *on_core = json_object_get(args, "on a core us");
-    const int64_t stage = integer_of(event, "tid"), minibatch = integer_of(args, "minibatch");
+    const Pipe *pipe = r->plan->sched->pipe;
+    const int tracks = pipe_rows(pipe);
+    const int64_t track = integer_of(event, "tid"), minibatch = integer_of(args, "minibatch");
     const double begin = json_number_value(json_object_get(event, "ts")) * 1e-6;
     const double seconds = json_number_value(json_object_get(event, "dur")) * 1e-6, most = 1e9; /* seconds: 30 years */
     const bool timed = json_is_number(json_object_get(event, "ts")) && json_is_number(json_object_get(event, "dur"));
-    if (stage < 0 || stage >= r->trace->nstages || !timed || !(begin >= 0 && begin < most) ||
-        !(seconds >= 0 && seconds < most))
+    if (track < 0 || track >= tracks || !timed || !(begin >= 0 && begin < most) || !(seconds >= 0 && seconds < most))
         return wrong(r, P0740, 0,
                      arena_printf(r->arena,
                                   "event %zu of traceEvents is none of a stage: it wants tid from 0 to %d, and "
                                   "ts and dur that are not negative",
-                                  number, r->trace->nstages - 1));
+                                  number, tracks - 1));
+    if (kind == EVENT_HAND_OVER)
+        return true;
+    const int stage = track_stage(pipe, (int)track);
     if (minibatch < 0 || kind == EVENT_OTHER) { /* of a test, or a test itself */
         if (kind == EVENT_OTHER)
-            *vec_push(r->arena, &r->interruption[stage]) = begin;
+            *vec_push(r->arena, &r->interruption[track]) = begin;
         return true;
     }
     TraceStage *sum = &r->trace->stage[stage];
     const double core = json_is_number(on_core) ? json_number_value(on_core) * 1e-6 : seconds;
     if (kind == EVENT_INPUT || kind == EVENT_ROOM) {
         sum->core -= core;
-        *vec_push(r->arena, &r->wait[stage]) = (TraceWait){
-            kind == EVENT_ROOM, arena_printf(r->arena, "%s", text_of(args, "register")), (int)stage, minibatch, begin,
-            begin + seconds};
+        *vec_push(r->arena, &r->wait[track]) = (TraceWait){
+            .room = kind == EVENT_ROOM,
+            .forward = pipe->stage[stage].halves && track == first_track(pipe, stage),
+            .name = arena_printf(r->arena, "%s", text_of(args, "register")),
+            .stage = stage,
+            .minibatch = minibatch,
+            .begin = begin,
+            .end = begin + seconds,
+        };
         return true;
     }
     static const StepKind steps[] = {[EVENT_FORWARD] = STEP_FORWARD,
                                      [EVENT_BACKWARD] = STEP_BACKWARD,
                                      [EVENT_WEIGHTS] = STEP_WEIGHTS,
                                      [EVENT_UPDATE] = STEP_UPDATE};
-    const TimedStep at = {steps[kind], (int)stage, minibatch, begin, begin + seconds};
-    *vec_push(r->arena, &r->step[stage]) = (TraceStep){.at = at};
+    const TimedStep at = {steps[kind], stage, minibatch, begin, begin + seconds};
+    *vec_push(r->arena, &r->step[track]) = (TraceStep){.at = at};
     sum->core += core;
     r->trace->minibatches += stage == 0 && kind == EVENT_UPDATE;
     return true;
@@ -146,29 +169,48 @@ static int numbers(const void *a, const void *b)
     return by_begin(*(const double *)a, *(const double *)b);
 }
 
+/* Sorts a track, and adds it to its stage. */
+static void add_track(Reading *r, int track, TraceStage *stage)
+{
+    const int nsteps = r->step[track].count, nwaits = r->wait[track].count;
+    TraceStep *step = arena_alloc(r->arena, sizeof *step * (size_t)(stage->nsteps + nsteps));
+    TraceWait *wait = arena_alloc(r->arena, sizeof *wait * (size_t)(stage->nwaits + nwaits + 1));
+    qsort(r->step[track].at, (size_t)nsteps, sizeof *step, steps_by_begin);
+    if (nwaits)
+        qsort(r->wait[track].at, (size_t)nwaits, sizeof *wait, waits_by_begin);
+    stage->work += trace_waits(r->step[track].at, nsteps, r->wait[track].at, nwaits);
+    for (int i = 0; i < stage->nsteps; i++)
+        step[i] = stage->step[i];
+    for (int i = 0; i < nsteps; i++)
+        step[stage->nsteps + i] = r->step[track].at[i];
+    for (int i = 0; i < stage->nwaits; i++)
+        wait[i] = stage->wait[i];
+    for (int i = 0; i < nwaits; i++)
+        wait[stage->nwaits + i] = r->wait[track].at[i];
+    stage->step = step;
+    stage->nsteps += nsteps;
+    stage->wait = wait;
+    stage->nwaits += nwaits;
+}
+
 static bool read_events(Reading *r, const json_t *list, int updates)
 {
     Trace *trace = r->trace;
+    const Pipe *pipe = r->plan->sched->pipe;
     size_t i;
     const json_t *event;
     json_array_foreach(list, i, event) if (!read_event(r, event, i)) return false;
     const double **interruption = arena_alloc(r->arena, sizeof *interruption * (size_t)trace->nstages);
     int *ninterruptions = arena_alloc(r->arena, sizeof *ninterruptions * (size_t)trace->nstages);
-    for (int s = 0; s < trace->nstages; s++) {
-        TraceStage *stage = &trace->stage[s];
-        if (!r->step[s].count)
+    for (int track = 0; track < pipe_rows(pipe); track++) {
+        const int s = track_stage(pipe, track);
+        if (!r->step[track].count)
             return wrong(r, P0740, 0, arena_printf(r->arena, "there is no step of stage %d in this trace", s));
-        stage->step = r->step[s].at;
-        stage->nsteps = r->step[s].count;
-        stage->wait = r->wait[s].at;
-        stage->nwaits = r->wait[s].count;
-        qsort(stage->step, (size_t)stage->nsteps, sizeof *stage->step, steps_by_begin);
-        if (stage->nwaits)
-            qsort(stage->wait, (size_t)stage->nwaits, sizeof *stage->wait, waits_by_begin);
-        interruption[s] = r->interruption[s].at;
-        ninterruptions[s] = r->interruption[s].count;
+        add_track(r, track, &trace->stage[s]);
+        interruption[s] = r->interruption[track].at; /* a backward half comes last: it does the tests */
+        ninterruptions[s] = r->interruption[track].count;
         if (ninterruptions[s])
-            qsort(r->interruption[s].at, (size_t)ninterruptions[s], sizeof(double), numbers);
+            qsort(r->interruption[track].at, (size_t)ninterruptions[s], sizeof(double), numbers);
     }
     return trace_measure(r->arena, trace, r->plan->sched, interruption, ninterruptions, updates) ||
            wrong(r, P0740, 0, "there is no update in this trace");
@@ -197,9 +239,10 @@ const Trace *trace_read(Arena *arena, Diags *diags, Sources *sources, const char
         trace->path = path;
         trace->nstages = (int)n;
         trace->stage = arena_alloc(arena, sizeof *trace->stage * n);
-        r.step = arena_alloc(arena, sizeof *r.step * n);
-        r.wait = arena_alloc(arena, sizeof *r.wait * n);
-        r.interruption = arena_alloc(arena, sizeof *r.interruption * n);
+        const size_t tracks = (size_t)pipe_rows(plan->sched->pipe);
+        r.step = arena_alloc(arena, sizeof *r.step * tracks);
+        r.wait = arena_alloc(arena, sizeof *r.wait * tracks);
+        r.interruption = arena_alloc(arena, sizeof *r.interruption * tracks);
         good = read_head(&r, top) && read_events(&r, json_object_get(top, "traceEvents"), updates);
     }
     json_decref(top);

@@ -386,8 +386,17 @@ typedef struct {
     double reschedule, warmup; /* parts of the run; 0: none */
 } pn_cure;
 
+/* ---- halves: a stage whose forwards have a worker of their own (mapping = split)
+ * --------------------------------------------------------------------------------
+ * It has two entries in the program, the forward half first. They share values, weights and parameters, and have
+ * operations and transients of their own. Both walk the stage's order: the forward half does the F, the backward half
+ * all other steps and tests; where the order has a U, the forward half waits for those weights and goes on with them
+ * (core/halves.c). So each forward reads the version that it would read in a stage of one worker. */
+typedef enum { PN_WHOLE, PN_FORWARD_HALF, PN_BACKWARD_HALF } pn_half;
+
 typedef struct {
-    const char *what;               /* "conv1 relu1 pool1" */
+    const char *what; /* "conv1 relu1 pool1" */
+    pn_half half;
     int replica, replicas;          /* this is replica 0 .. replicas - 1; replicas 0: there is one */
     void (*place)(pn_stage *stage); /* NULL: buffers are static arrays */
     void (*init)(pn_stage *stage);
@@ -408,7 +417,8 @@ typedef struct {
         *state;      /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
     float *sum;      /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */
     float *gathered; /* of the states: sum of the gradients of minibatches; NULL: no phase accumulates */
-    float *ahead;    /* [aheads][weight_floats]: forward's, then backward's, as pn_cure wants; NULL: none */
+    float *ahead;    /* [aheads][weight_floats]: forward's (of halves one a version), then backward's, as pn_cure wants;
+                      * NULL: none */
     int aheads;
     const pn_cure *cure;         /* per phase; NULL: none in any */
     float *running;              /* running statistics: one copy, written by backward steps only */

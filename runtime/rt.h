@@ -27,6 +27,7 @@ struct pn_stage {
     int64_t first_sample;  /* its slice of each microbatch ... */
     int64_t samples;       /* ... and how many that are */
     struct pn_replicas *group; /* what the replicas of this stage share; NULL: there is one (core/replicas.h) */
+    struct pn_halves *halves;  /* what the halves of this stage share; NULL: it is whole (core/halves.h) */
     int64_t updates;           /* done so far: the number of the current weight version */
     const pn_phase *phase;     /* the current one */
     int64_t phase_first;       /* first microbatch of the phase; of a run that was resumed within it: of the run */
@@ -51,8 +52,8 @@ struct pn_stage {
     bool captures;       /* the target records a step whose slots it has taken: channel verbs only say where they are */
     int64_t tests_begun; /* of this run */
     /* measured, for --report */
-    int64_t weight_parts;                                   /* backwards done with their weight part: microbatches */
-    int64_t forwards, backwards, in_flight, most_in_flight; /* microbatches */
+    int64_t weight_parts;                        /* backwards done with their weight part: microbatches */
+    int64_t forwards, backwards, most_in_flight; /* microbatches */
     int64_t staleness_most, staleness_sum, traffic_bytes;
     double busy_seconds, wait_seconds;
     double data_seconds; /* of the busy ones: gathering minibatches that were not ready */
@@ -80,11 +81,22 @@ struct pn_replicas {
     struct pn_replicas *next;
 };
 
+/* ---- what the halves of a stage share (core/halves.h) ---- */
+struct pn_halves {
+    pn_stage *forward, *backward;
+    pn_channel saved; /* from the forward half: microbatch n is in the ring. Done: its slot is free */
+    pn_channel
+        weights; /* from the backward half: update n is done. Done: the forward half has left the version before */
+    pn_channel **gives, **takes_gradient, *to_hand[1]; /* lists of steps: the stage's registers, and these */
+    struct pn_halves *next;
+};
+
 /* ---- one run of a program ---- */
 struct pn_run {
     const pn_program *program;
     pn_stage *stage;              /* one a worker: as program->stage */
     struct pn_replicas *replicas; /* of all stages that have several; NULL: none (core/replicas.h) */
+    struct pn_halves *halves;     /* of all stages that are in halves; NULL: none (core/halves.h) */
     const pn_transport *transport;
     pn_world *world; /* NULL: one process runs all stages (world/world.h) */
     uint64_t seed;
@@ -140,6 +152,7 @@ typedef enum {
     PN_TRACE_WEIGHTS,
     PN_TRACE_SHARE,
     PN_TRACE_SUM,
+    PN_TRACE_HAND_OVER,
     PN_TRACE_UPDATE,
     PN_TRACE_TEST,
     PN_TRACE_CHECKPOINT,

@@ -45,6 +45,8 @@ golden branches.dot "$PNETC" draw "$branches" --target=ref
 golden branches.schedule.svg "$PNETC" draw "$branches" --what=schedule
 golden split.schedule.svg "$PNETC" draw "$lenet" --what=schedule --minibatches=1 --set 'pipeline.schedule=zb_h1(microbatches = 4)' \
     --set 'pipeline.registers=ppv(1, 2)'
+golden halves.schedule.svg "$PNETC" draw "$lenet" --what=schedule --minibatches=7 --set pipeline.mapping=split \
+    --set 'pipeline.registers=ppv(1, 2)'
 golden macs.schedule.svg "$PNETC" draw "$branches" --what=schedule --time=macs --minibatches=5
 golden hybrid.schedule.svg "$PNETC" draw "$lenet" --what=schedule --set 'pipeline.registers=ppv(1, 2, 3)' \
     --set 'pipeline.schedule=hybrid(pipedream, steps = 2000, then = sequential)'

@@ -40,6 +40,8 @@ variants=(
     "$lenet --target=cpu --set pipeline.schedule=hybrid(stale,steps=20,then=sequential)"
     "$lenet --target=cpu --set pipeline.schedule=sequential --set pipeline.registers=ppv()"
     "$lenet --target=cpu --set pipeline.registers=ppv(1,2,3,4)"
+    "$lenet --target=cpu --set pipeline.registers=ppv(1,2) --set pipeline.mapping=split --set pipeline.cure=auto"
+    "$ROOT/tests/nets/branches.pnet --target=ref --set pipeline.mapping=split --set pipeline.schedule=pipedream"
     "$ROOT/tests/generated/names.pnet --target=ref"
     "$ROOT/tests/generated/names.pnet --target=cpu"
     "$ROOT/tests/generated/names.pnet --target=cuda"

@@ -35,10 +35,17 @@ echo "== threads: TSan"
 make -s B=build/tsan ARCH= CC=clang SANITIZE="$thread" all build/tsan/tests/rt_transport build/tsan/tests/rt_loader
 build/tsan/tests/rt_transport >/dev/null
 build/tsan/tests/rt_loader >/dev/null
-for schedule in stale stale_1f1b pipedream 'hybrid(stale, steps = 4, then = sequential)'; do
-    build build/tsan "$thread" tests/nets/branches.pnet --set "pipeline.schedule=$schedule"
+threads() { # ARGUMENTS...
+    build build/tsan "$thread" tests/nets/branches.pnet "$@"
     "$program" --steps 8 --eval-every 3 --prefetch 2 --quiet --checkpoint "$work/c.safetensors" --checkpoint-every 1 \
         --algorithms "$work/algorithms.txt" >/dev/null
     "$program" --steps 12 --quiet --resume "$work/c.safetensors" >/dev/null
+}
+for schedule in stale stale_1f1b pipedream 'hybrid(stale, steps = 4, then = sequential)'; do
+    threads --set "pipeline.schedule=$schedule"
+    threads --set "pipeline.schedule=$schedule" --set pipeline.mapping=split
+done
+for cure in auto '(accumulate, lookahead)' discrepancy; do
+    threads --set 'pipeline.schedule=hybrid(stale, steps = 5, then = stale_1f1b)' --set pipeline.mapping=split --set "pipeline.cure=$cure"
 done
 echo "san: clean"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# schedules.t: orders x weight rules x microbatches x recomputation x corrections x cuts, drawn by seed, as whole programs: the threaded run saves the same
-# bits as the serial one; what a program measures is what `pnetc check --json` said; a schedule that empties the pipe for
+# schedules.t: orders x weight rules x microbatches x recomputation x corrections x cuts x mappings, drawn by seed, as whole programs: the threaded run saves the same
+# bits as the serial one; stages in halves save those of joined ones; what a program measures is what `pnetc check --json` said; a schedule that empties the pipe for
 # each update saves the same bits as one stage that sums the same microbatches, by the same rule with the same cure (two_buffer
 # is one update late even then, so that a cure counts). SEEDS="5 6 7" tests/schedules.t draws others,
 # DRAWS=40 more of them.
@@ -32,8 +32,16 @@ train() {
     "$program" --quiet --steps 11 --save "$name.safetensors" --report "$name.json" "$@" >"$name.log" 2>&1 ||
         note "$name: $(tail -3 "$name.log")"
 }
-measured() { # the keys that a report and `check --json` both have, flat, one a line
-    sed -n 's/,$//; s/^ *"\(stage\|staleness\|ring\|static_bytes\|traffic_bytes\)": \([0-9]*\)$/\1 \2/p' "$1"
+measured() { # of a report or of `check --json`: what both have; halves of a stage in one row
+    python3 - "$1" <<'PY'
+import json, sys
+said, rows = json.load(open(sys.argv[1])), {}
+for s in said["stages"]:
+    row = rows.setdefault(s["stage"], [s["staleness"], s["ring"], 0])
+    row[2] += s["static_bytes"]
+    if row[:2] != [s["staleness"], s["ring"]]: print("the halves of stage", s["stage"], "differ")
+print(rows, said["static_bytes"], said["traffic_bytes"])
+PY
 }
 pick() { # NAME WORDS...: sets NAME to one of the words; in this shell: a shell in $( ) has a seed of its own
     local name=$1
@@ -43,7 +51,7 @@ pick() { # NAME WORDS...: sets NAME to one of the words; in this shell: a shell 
 }
 
 nets=(lenet5 branches residual)
-order='' rule='' slices='' net='' cut='' again='' cure='' # set by pick
+order='' rule='' slices='' net='' cut='' again='' cure='' mapping='' # set by pick
 for seed in $SEEDS; do
     RANDOM=$seed
     for ((draw = 0; draw < DRAWS; draw++)); do
@@ -54,9 +62,11 @@ for seed in $SEEDS; do
         [ "$again" = list ] && case $cut in 1 | 2) again="(yes, no)" ;; 1,3) again="(no, yes, no)" ;; *) again="(yes, no, no, yes, no)" ;; esac
         schedule="schedule(\"$order\", weights = $rule, microbatches = $slices, recompute = $again)"
         pick cure none none auto "accumulate(a = 3)" "(accumulate, lookahead)" discrepancy
-        what="$net ($cut) $order, $rule, $slices slices, recompute $again, cure $cure"
+        pick mapping joined split
+        what="$net ($cut) $order, $rule, $slices slices, recompute $again, cure $cure, $mapping"
+        options=(--set "pipeline.registers=ppv($cut)" --set "pipeline.cure=$cure")
         rm -rf program one ./*.safetensors
-        if ! program program "$net" "$schedule" --set "pipeline.registers=ppv($cut)" --set "pipeline.cure=$cure"; then
+        if ! program program "$net" "$schedule" "${options[@]}" --set "pipeline.mapping=$mapping"; then
             like "$(cat build.log)" '^[^:]*:[0-9]+:[0-9]+: error: .*\[P0[0-9]+\]$' "seed $seed: $what: refused, and where"
             continue
         fi
@@ -65,10 +75,17 @@ for seed in $SEEDS; do
         cmp -s serial.safetensors threads.safetensors
         ok $? "seed $seed: $what: serial equals threads ($target)"
         "$PNETC" check "$net.pnet" --json --target="$target" "${small[@]}" --set "pipeline.schedule=$schedule" \
-            --set "pipeline.registers=ppv($cut)" --set "pipeline.cure=$cure" >check.json 2>/dev/null
+            "${options[@]}" --set "pipeline.mapping=$mapping" >check.json 2>/dev/null
         is "$(measured threads.json)" "$(measured check.json)" "seed $seed: $what: measured as predicted"
+        if [ "$mapping" = split ]; then
+            program one "$net" "$schedule" "${options[@]}" || note "$(cat build.log)"
+            train one "$net" one --transport serial
+            cmp -s serial.safetensors one.safetensors
+            ok $? "seed $seed: $what: the bits of joined stages"
+        fi
         case $order in
         gpipe | 1f1b_flush | zb_h1 | sequential)
+            rm -rf one
             program one "$net" "schedule(sequential, weights = $rule, microbatches = $slices)" --set "pipeline.registers=ppv()" \
                 --set "pipeline.cure=$cure" ||
                 note "$(cat build.log)"

@@ -195,7 +195,10 @@ pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, 
 pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *pass, bool possible,
                                    const double *seconds)
 {
-    AlgorithmLine *line = add_line(stage->run->algorithms);
+    AlgorithmLine *line = find(stage->run->algorithms, op, pass);
+    if (line) /* the other half of the stage has measured it */
+        return line->choice;
+    line = add_line(stage->run->algorithms);
     *line = (AlgorithmLine){.op = op, .pass = pass, .possible = possible};
     line->microseconds[PN_DIRECT] = 1e6 * seconds[PN_DIRECT];
     if (possible)

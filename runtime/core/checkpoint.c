@@ -24,6 +24,7 @@ struct pn_checkpoint {
     pthread_mutex_t lock;   /* of steps and parts */
     Snapshot *snapshot;     /* of step m: number m / every % count */
     int64_t count;
+    int parts; /* of a snapshot: all stages, each replica, and of halves the one that has the weights */
 };
 
 void checkpoint_open(pn_run *run, const char *path, int64_t every)
@@ -32,6 +33,8 @@ void checkpoint_open(pn_run *run, const char *path, int64_t every)
     checkpoint->path = path;
     checkpoint->every = every;
     checkpoint->written = -1;
+    for (int s = 0; s < run->program->nstages; s++)
+        checkpoint->parts += run->program->stage[s]->half != PN_FORWARD_HALF;
     checkpoint->count = every > 0 ? driver_most_apart(run->program) / every + 1 : 1;
     checkpoint->snapshot = pn_alloc((int64_t)sizeof *checkpoint->snapshot * checkpoint->count);
     for (int64_t i = 0; i < checkpoint->count; i++)
@@ -86,10 +89,10 @@ void checkpoint_stage(pn_stage *stage)
     if (stage->here)
         pn_target_finish(stage);
     plain_from_stage(&snapshot->plain, stage);
-    if (stage->index == run->program->nstages - 1)
+    if (stage->worker == run->program->nstages - 1)
         plateau_text(run, snapshot->plateau);
     pthread_mutex_lock(&checkpoint->lock);
-    bool last = ++snapshot->parts == run->program->nstages;
+    bool last = ++snapshot->parts == checkpoint->parts;
     pthread_mutex_unlock(&checkpoint->lock);
     if (!last)
         return;

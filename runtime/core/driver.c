@@ -5,6 +5,7 @@
 
 #include "core/checkpoint.h"
 #include "core/diverge.h"
+#include "core/halves.h"
 #include "core/interrupt.h"
 #include "core/plateau.h"
 #include "core/replicas.h"
@@ -19,9 +20,9 @@ int64_t driver_test_batches(const pn_run *run)
 
 int64_t driver_most_apart(const pn_program *program)
 {
-    int64_t sum = 2 * program->nstages;
+    int64_t sum = 0;
     for (int s = 0; s < program->nstages; s++)
-        sum += program->stage[s]->ring;
+        sum += program->stage[s]->half == PN_FORWARD_HALF ? 0 : 2 + program->stage[s]->ring;
     for (int r = 0; r < program->nregisters; r++)
         sum += program->reg[r]->forward.area.slots;
     return sum;
@@ -99,6 +100,8 @@ static Step next_of_update(const pn_stage *stage)
 {
     const struct pn_cursor *cursor = stage->cursor;
     const int64_t n = stage->updates;
+    if (stage->def->half == PN_FORWARD_HALF)
+        return (Step){ACTION_HAND_OVER, n};
     const Action action = !stage->group         ? ACTION_UPDATE
                           : cursor->shared == n ? ACTION_SHARE
                           : cursor->summed == n ? ACTION_SUM
@@ -138,7 +141,8 @@ static Step next_of_body(pn_stage *stage)
     pn_fail(stage, "internal error: the order of phase %s has no way on", stage->phase->name);
 }
 
-Step driver_next(pn_stage *stage)
+/* Of the stage's order, whoever of its halves does it. */
+static Step next_of_stage(pn_stage *stage)
 {
     struct pn_cursor *cursor = stage->cursor;
     const pn_program *program = stage->run->program;
@@ -169,12 +173,23 @@ Step driver_next(pn_stage *stage)
     }
 }
 
+Step driver_next(pn_stage *stage)
+{
+    for (;;) {
+        const Step step = next_of_stage(stage);
+        if (!halves_leave(stage, step))
+            return step;
+        driver_pass(stage, step);
+    }
+}
+
 /* Leaves the body's position behind the step; a warm-up forward is not part of the body. */
 static void pass(pn_stage *stage, Step step)
 {
     static const char kind[] = {[ACTION_FORWARD] = PN_STEP_FORWARD,
                                 [ACTION_BACKWARD] = PN_STEP_BACKWARD,
                                 [ACTION_WEIGHTS] = PN_STEP_WEIGHTS,
+                                [ACTION_HAND_OVER] = PN_STEP_UPDATE,
                                 [ACTION_UPDATE] = PN_STEP_UPDATE};
     const pn_order *order = &stage->phase->order[stage->index];
     bool warming = step.action == ACTION_FORWARD && step.n < stage->phase_first + order->warmup;
@@ -207,8 +222,8 @@ static void backward(pn_stage *stage, int64_t n)
 /* Both parts are done. */
 static void end_backward(pn_stage *stage)
 {
+    halves_end_backward(stage, stage->weight_parts);
     stage->weight_parts++;
-    stage->in_flight--;
 }
 
 void driver_pass(pn_stage *stage, Step step)
@@ -233,6 +248,7 @@ void driver_pass(pn_stage *stage, Step step)
     case ACTION_SUM:
         stage->cursor->summed++;
         break;
+    case ACTION_HAND_OVER:
     case ACTION_UPDATE:
         pass(stage, step);
         stage->updates++;
@@ -253,12 +269,15 @@ static void do_step(pn_stage *stage, Step step)
     const pn_stage_def *def = stage->def;
     switch (step.action) {
     case ACTION_FORWARD:
+        halves_begin_forward(stage, step.n);
         pass(stage, step);
         stage_begin_forward(stage, step.n);
         pn_target_run(stage, PN_RUN_FORWARD, def->forward, step.n);
         stage->forwards++;
+        halves_end_forward(stage, step.n);
         break;
     case ACTION_BACKWARD:
+        halves_begin_backward(stage, step.n);
         pass(stage, step);
         stage_begin_backward(stage, step.n);
         pn_target_run(stage, PN_RUN_BACKWARD, backward, step.n);
@@ -279,9 +298,13 @@ static void do_step(pn_stage *stage, Step step)
         replicas_sum(stage);
         stage->cursor->summed++;
         break;
+    case ACTION_HAND_OVER:
+        halves_hand_over(stage);
+        driver_pass(stage, step);
+        break;
     case ACTION_UPDATE:
         pass(stage, step);
-        (stage->group ? replicas_update : pn_update)(stage);
+        (stage->group ? replicas_update : stage->halves ? halves_update : pn_update)(stage);
         break;
     case ACTION_TEST: {
         int64_t traffic = stage->traffic_bytes; /* of training only */
@@ -317,11 +340,15 @@ double pn_work_seconds(void)
 
 static void trace_step(pn_stage *stage, Step step, double begin, double end, double work)
 {
-    static const pn_trace_kind kind[] = {
-        [ACTION_FORWARD] = PN_TRACE_FORWARD, [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
-        [ACTION_WEIGHTS] = PN_TRACE_WEIGHTS, [ACTION_SHARE] = PN_TRACE_SHARE,
-        [ACTION_SUM] = PN_TRACE_SUM,         [ACTION_UPDATE] = PN_TRACE_UPDATE,
-        [ACTION_TEST] = PN_TRACE_TEST,       [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
+    static const pn_trace_kind kind[] = {[ACTION_FORWARD] = PN_TRACE_FORWARD,
+                                         [ACTION_BACKWARD] = PN_TRACE_BACKWARD,
+                                         [ACTION_WEIGHTS] = PN_TRACE_WEIGHTS,
+                                         [ACTION_SHARE] = PN_TRACE_SHARE,
+                                         [ACTION_SUM] = PN_TRACE_SUM,
+                                         [ACTION_HAND_OVER] = PN_TRACE_HAND_OVER,
+                                         [ACTION_UPDATE] = PN_TRACE_UPDATE,
+                                         [ACTION_TEST] = PN_TRACE_TEST,
+                                         [ACTION_CHECKPOINT] = PN_TRACE_CHECKPOINT};
     pn_trace_add(stage, kind[step.action], NULL, step.n, begin, end, work);
 }
 
@@ -347,6 +374,9 @@ bool driver_step(pn_stage *stage)
 StepChannels driver_channels(const pn_stage *stage, Step step)
 {
     const pn_stage_def *def = stage->def;
+    StepChannels channels;
+    if (halves_channels(stage, step, &channels))
+        return channels;
     switch (step.action) {
     case ACTION_FORWARD:
         return (StepChannels){def->takes, def->gives, def->ntakes, def->ngives};
@@ -370,6 +400,7 @@ const char *driver_describe(Step step, char *text, size_t size)
                                          [ACTION_WEIGHTS] = "the weight part of minibatch %lld",
                                          [ACTION_SHARE] = "the gradients for update %lld",
                                          [ACTION_SUM] = "the sum of the gradients for update %lld",
+                                         [ACTION_HAND_OVER] = "the weights of update %lld",
                                          [ACTION_UPDATE] = "update %lld",
                                          [ACTION_TEST] = "test batch %lld",
                                          [ACTION_CHECKPOINT] = "the checkpoint of step %lld",

@@ -4,13 +4,15 @@
 
 #include "rt.h"
 
-/* SHARE, SUM: the update of a stage with replicas begins with these (core/replicas.h). */
+/* SHARE, SUM: the update of a stage with replicas begins with these (core/replicas.h). HAND_OVER: what an update is to
+ * a forward half (core/halves.h). */
 typedef enum {
     ACTION_FORWARD,
     ACTION_BACKWARD,
     ACTION_WEIGHTS,
     ACTION_SHARE,
     ACTION_SUM,
+    ACTION_HAND_OVER,
     ACTION_UPDATE,
     ACTION_TEST,
     ACTION_CHECKPOINT,
@@ -18,7 +20,7 @@ typedef enum {
 } Action;
 typedef struct {
     Action action;
-    int64_t n; /* microbatch; UPDATE: minibatch; TEST: test batch; CHECKPOINT: updates done */
+    int64_t n; /* microbatch; UPDATE, HAND_OVER: minibatch; TEST: test batch; CHECKPOINT: updates done */
 } Step;
 
 /* Where a stage stands in its order. */
@@ -56,7 +58,7 @@ typedef struct {
 StepChannels driver_channels(const pn_stage *stage, Step step);
 const char *driver_describe(Step step, char *text, size_t size); /* "the forward of minibatch 7" */
 
-/* "stage 1", "stage 1, replica 0". */
+/* "stage 1", "stage 1, replica 0", "stage 1, forward". */
 enum { STAGE_NAME = 48 };
 const char *stage_name(const pn_stage *stage, char *text, size_t size);
 

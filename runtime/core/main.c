@@ -114,20 +114,26 @@ static void print_reorder(void *to, const char *op, const char *what, int64_t by
     printf("  %5d %12lld  %-28s %s\n", ((const pn_stage *)to)->index, (long long)bytes, op, what);
 }
 
+/* Of stages in halves the backward one tells: both have made all operations. */
+static void each_reorder(const pn_run *run, pn_reorder_fn *tell, void *to)
+{
+    for (int i = 0; i < run->program->nstages; i++)
+        if (run->program->stage[i]->half != PN_FORWARD_HALF)
+            pn_target_reorders(&run->stage[i], tell, to ? to : &run->stage[i]);
+}
+
 /* Layouts are chosen when operations are created: nothing else is needed to know them. */
 static int tell_layouts(pn_run *run)
 {
     int count = 0;
-    for (int i = 0; i < run->program->nstages; i++)
-        pn_target_reorders(&run->stage[i], count_reorder, &count);
+    each_reorder(run, count_reorder, &count);
     printf("layouts      target %s, %s: ", pn_target_name, pn_target_version());
     if (count == 0)
         printf("no copy changes one\n");
     else
         printf("%d cop%s of a training or test step change%s one\n  %5s %12s  %-28s %s\n", count,
                count == 1 ? "y" : "ies", count == 1 ? "s" : "", "stage", "bytes", "of", "what");
-    for (int i = 0; i < run->program->nstages; i++)
-        pn_target_reorders(&run->stage[i], print_reorder, &run->stage[i]);
+    each_reorder(run, print_reorder, NULL);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
     fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/driver.h"
+#include "core/halves.h"
 #include "core/interrupt.h"
 #include "core/log.h"
 
@@ -31,15 +32,15 @@ static int64_t parameters(const pn_stage_def *def)
 }
 
 /* The entries of the program that are one stage. */
-static int replicas_of(const pn_stage *stage)
+static int entries_of(const pn_stage *stage)
 {
-    return stage->replicas > 1 ? stage->replicas : 1;
+    return stage->halves ? 2 : stage->replicas > 1 ? stage->replicas : 1;
 }
 
 static int64_t static_bytes(const pn_stage *stage)
 {
     int64_t sum = 0;
-    for (int r = 0; r < replicas_of(stage); r++)
+    for (int r = 0; r < entries_of(stage); r++)
         sum += stage[r].def->static_bytes;
     return sum;
 }
@@ -71,15 +72,17 @@ void progress_begin(pn_log *log)
     if (run->first > 0)
         printf("goes on after step %lld\n", (long long)run->first);
     printf("  %-5s %10s %9s %4s %10s  %s\n", "stage", "parameters", "staleness", "ring", "memory", "layers");
-    for (int i = 0; i < program->nstages; i += replicas_of(&run->stage[i])) {
+    for (int i = 0; i < program->nstages; i += entries_of(&run->stage[i])) {
         const pn_stage *stage = &run->stage[i];
         const pn_stage_def *def = stage->def;
         char bytes[32];
         format_bytes(static_bytes(stage), bytes, sizeof bytes);
-        printf("  %5d %10lld %9d %4d %10s  %s", stage->index, (long long)parameters(def),
+        printf("  %5d %10lld %9d %4d %10s  %s", stage->index, (long long)parameters(halves_backward(stage)->def),
                staleness(program, stage->index), def->ring, bytes, def->what);
-        if (replicas_of(stage) > 1)
-            printf("   (%d replicas)", replicas_of(stage));
+        if (stage->replicas > 1)
+            printf("   (%d replicas)", stage->replicas);
+        if (stage->halves)
+            printf("   (two workers)");
         printf("\n");
     }
     fflush(stdout);

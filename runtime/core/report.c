@@ -7,6 +7,7 @@
 
 #include "core/diverge.h"
 #include "core/file.h"
+#include "core/halves.h"
 
 static json_t *real(double value)
 {
@@ -18,10 +19,12 @@ static void list_reorder(void *to, const char *op, const char *what, int64_t byt
     json_array_append_new(to, json_pack("{s:s, s:s, s:I}", "op", op, "of", what, "bytes", (json_int_t)bytes));
 }
 
+/* Both halves of a stage have made all operations: the backward one tells. */
 static json_t *reorders(const pn_stage *stage)
 {
     json_t *list = json_array();
-    pn_target_reorders(stage, list_reorder, list);
+    if (stage->def->half != PN_FORWARD_HALF)
+        pn_target_reorders(stage, list_reorder, list);
     return list;
 }
 
@@ -34,19 +37,24 @@ static void list_algorithm(void *to, const char *op, const char *pass, const cha
 static json_t *algorithms(const pn_stage *stage)
 {
     json_t *list = json_array();
-    pn_target_algorithms(stage, list_algorithm, list);
+    if (stage->def->half != PN_FORWARD_HALF)
+        pn_target_algorithms(stage, list_algorithm, list);
     return list;
 }
 
 /* staleness: the most of the stage's own updates seen between a minibatch's forward and its backward. ring: the most
- * minibatches between them at a time. */
+ * minibatches between them at a time. Of halves one knows the first, the other the second. */
 static json_t *stage_report(const pn_stage *stage)
 {
-    int64_t done = stage->backwards - stage->run->first * pn_microbatches(stage->run->program);
-    double mean = done > 0 ? (double)stage->staleness_sum / (double)done : 0;
-    return json_pack("{s:i, s:i, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index, "replica",
-                     stage->replica, "staleness", (json_int_t)stage->staleness_most, "staleness_mean", real(mean),
-                     "ring", (json_int_t)stage->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
+    static const char *const half[] = {
+        [PN_WHOLE] = "whole", [PN_FORWARD_HALF] = "forward", [PN_BACKWARD_HALF] = "backward"};
+    const pn_stage *back = halves_backward(stage), *there = halves_forward(stage);
+    int64_t done = back->backwards - back->run->first * pn_microbatches(back->run->program);
+    double mean = done > 0 ? (double)back->staleness_sum / (double)done : 0;
+    return json_pack("{s:i, s:i, s:s, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "stage", stage->index,
+                     "replica", stage->replica, "half", half[stage->def->half], "staleness",
+                     (json_int_t)back->staleness_most, "staleness_mean", real(mean), "ring",
+                     (json_int_t)there->most_in_flight, "static_bytes", (json_int_t)stage->def->static_bytes,
                      "scratch_bytes", (json_int_t)stage->scratch_bytes, "busy_seconds", real(stage->busy_seconds),
                      "wait_seconds", real(stage->wait_seconds), "data_wait_seconds", real(stage->data_seconds),
                      "reorders", reorders(stage), "algorithms", algorithms(stage));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/driver.h"
+#include "core/halves.h"
 #include "core/replicas.h"
 #include "core/update.h"
 #include "world/world.h"
@@ -14,10 +15,13 @@ void stage_open(pn_run *run, int worker)
     stage->run = run;
     stage->worker = worker;
     stage->here = !run->world || world_rank_of(run->world, worker) == world_rank(run);
-    stage->index = worker == 0 ? 0 : stage[-1].index + (stage->def->replica == 0);
+    const bool begins = stage->def->replica == 0 && stage->def->half != PN_BACKWARD_HALF;
+    stage->index = worker == 0 ? 0 : stage[-1].index + begins;
     replicas_join(stage);
+    halves_join(stage);
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
-    stage->read_version = pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
+    stage->read_version = stage->def->half == PN_BACKWARD_HALF ? stage[-1].read_version
+                                                               : pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
     driver_begin(stage);
     update_begin(stage);
 }
@@ -26,6 +30,9 @@ const char *stage_name(const pn_stage *stage, char *text, size_t size)
 {
     if (stage->replicas > 1)
         snprintf(text, size, "stage %d, replica %d", stage->index, stage->replica);
+    else if (stage->halves)
+        snprintf(text, size, "stage %d, %s", stage->index,
+                 stage->def->half == PN_FORWARD_HALF ? "forward" : "backward");
     else
         snprintf(text, size, "stage %d", stage->index);
     return text;
@@ -74,12 +81,12 @@ static int64_t version_read(const pn_stage *stage, int64_t n)
 
 void stage_begin_forward(pn_stage *stage, int64_t minibatch)
 {
-    stage->in_flight++;
-    if (stage->in_flight > stage->most_in_flight)
-        stage->most_in_flight = stage->in_flight;
-    if (stage->in_flight > stage->def->ring)
+    const int64_t in_flight = stage->forwards + 1 - stage->weight_parts;
+    if (in_flight > stage->most_in_flight)
+        stage->most_in_flight = in_flight;
+    if (in_flight > stage->def->ring)
         pn_fail(stage, "internal error: %lld minibatches in flight at minibatch %lld, compiled for %d",
-                (long long)stage->in_flight, (long long)minibatch, stage->def->ring);
+                (long long)in_flight, (long long)minibatch, stage->def->ring);
     stage->read_version[minibatch % stage->def->ring] = version_read(stage, minibatch);
 }
 

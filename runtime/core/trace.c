@@ -18,8 +18,9 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     int64_t saves = 1 + (run->checkpoint_every > 0 ? training / run->checkpoint_every + 1 : 0);
     const int weights = def->weight_gradients != NULL; /* a step without channels */
     int64_t step = weights + events(def->ntakes, def->ngives) + events(def->ntakes_gradient, def->ngives_gradient) + 1;
-    const int64_t update =
-        def->replicas > 1 ? 6 : 1; /* sharing and summing gradients, and a wait in each of the three */
+    /* Sharing and summing gradients, and a wait in each of the three; a wait for the other half, in each step. */
+    const int64_t update = def->replicas > 1 ? 6 : def->half != PN_WHOLE ? 2 : 1;
+    step += 2 * (def->half != PN_WHOLE);
     return training * (pn_microbatches(run->program) * (step - 1) + update) + saves +
            tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
 }
@@ -91,6 +92,7 @@ static const char *kind_name(pn_trace_kind kind)
                                        [PN_TRACE_WEIGHTS] = "weight part",
                                        [PN_TRACE_SHARE] = "share gradients",
                                        [PN_TRACE_SUM] = "sum gradients",
+                                       [PN_TRACE_HAND_OVER] = "take weights over",
                                        [PN_TRACE_UPDATE] = "update",
                                        [PN_TRACE_TEST] = "test",
                                        [PN_TRACE_CHECKPOINT] = "checkpoint",
@@ -151,6 +153,8 @@ static void write_events(FILE *out, const pn_run *run)
                 run->stage[i].index);
         if (run->stage[i].replicas > 1)
             fprintf(out, ", replica %d", run->stage[i].replica);
+        if (run->stage[i].halves)
+            fprintf(out, ", %s", program->stage[i]->half == PN_FORWARD_HALF ? "forward" : "backward");
         fprintf(out, ": %s\"}}", program->stage[i]->what);
         fprintf(out,
                 ",\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":%d,\"args\":{\"sort_index\":%d}}", i,

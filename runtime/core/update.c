@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/choices.h"
+#include "core/halves.h"
 #include "core/stage.h"
 
 enum { BLOCK = 4096 };
@@ -97,11 +98,12 @@ static void settle_velocity(pn_stage *stage)
 pn_update_rule pn_update_rule_of(const pn_stage *stage, int64_t t)
 {
     const pn_recipe *recipe = stage->run->recipe;
+    const pn_stage *settled = halves_backward(stage); /* that updates */
     return (pn_update_rule){.optimizer = recipe->optimizer->name,
                             .value = recipe->optimizer_value,
                             .cure = update_cure(stage),
                             .terms = terms_of(stage, t),
-                            .reach = t == stage->updates ? stage->velocity_rate / rate_factor(stage) : 1};
+                            .reach = t == stage->updates ? settled->velocity_rate / rate_factor(stage) : 1};
 }
 
 void update_begin(pn_stage *stage)
@@ -162,12 +164,26 @@ static void stand(pn_stage *stage)
         memcpy(next, now, sizeof *now * (size_t)stage->def->weight_floats);
 }
 
+/* What is read in place of a version: by forwards, of halves a copy for each version, since one is read while the next
+ * is made; then by backwards. */
+static float *forward_copy(const pn_stage *stage, int64_t version)
+{
+    const int64_t copy = stage->halves ? version % stage->def->versions : 0;
+    return stage->def->ahead + copy * stage->def->weight_floats;
+}
+
+static float *backward_copy(const pn_stage *stage, const pn_cure *cure)
+{
+    const int64_t before = cure->forward == 0 ? 0 : stage->halves ? stage->def->versions : 1;
+    return stage->def->ahead + before * stage->def->weight_floats;
+}
+
 /* One of the loops below over the weights of a stage, shared among its threads. */
 typedef struct {
     pn_stage *stage;
     const pn_cure *cure;
     pn_terms now, then; /* of this update and of the next */
-    float *version, *to;
+    float *version, *to, *ahead;
     double reach;
 } Work;
 enum { PART = 4 * BLOCK }; /* weights that are worth a thread */
@@ -199,11 +215,12 @@ const float *update_forward(pn_stage *stage)
     float *version = stage_version(stage, stage->updates);
     if (!cure || cure->forward == 0 || stage->def->weight_floats == 0)
         return version;
+    float *copy = forward_copy(stage, stage->updates);
     if (stage->ahead_version != stage->updates) {
-        ahead_of(stage, false, stage->def->ahead);
+        ahead_of(stage, false, copy);
         stage->ahead_version = stage->updates;
     }
-    return stage->def->ahead;
+    return copy;
 }
 
 /* PipeMare T2 (Yang et al. 2021). */
@@ -223,7 +240,7 @@ const float *update_backward(pn_stage *stage)
     const pn_cure *cure = update_cure(stage);
     if (!cure || (cure->backward == 0 && cure->memory == 0) || stage->def->weight_floats == 0)
         return stage_version(stage, stage->updates);
-    float *to = stage->def->ahead + (cure->forward != 0 ? stage->def->weight_floats : 0);
+    float *to = backward_copy(stage, cure);
     if (cure->memory > 0) {
         Work work = {.stage = stage, .cure = cure, .version = stage_version(stage, stage->updates), .to = to};
         if (!pn_target_back(stage, work.version, cure->back, to))
@@ -264,7 +281,7 @@ static void move_part(void *data, int64_t from, int64_t to)
         if (remembers)
             remember(cure->memory, block.n, before, block.w, def->state + (def->states - 1) * def->weight_floats + at);
         if (looks)
-            recipe->optimizer->ahead(recipe->optimizer_value, &work->then, cure->forward, &block, def->ahead + at);
+            recipe->optimizer->ahead(recipe->optimizer_value, &work->then, cure->forward, &block, work->ahead + at);
     }
 }
 
@@ -284,6 +301,8 @@ static void move(pn_stage *stage)
                  .then = terms_of(stage, stage->updates + 1),
                  .version = stage_version(stage, stage->updates),
                  .to = stage_version(stage, stage->updates + 1)};
+    if (stage->def->ahead)
+        work.ahead = forward_copy(stage, stage->updates + 1);
     if (!pn_target_update(stage, work.version, work.to))
         pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
     if (work.cure && work.cure->forward != 0)
@@ -292,7 +311,12 @@ static void move(pn_stage *stage)
 
 void pn_update(pn_stage *stage)
 {
-    if (stage->def->weight_floats > 0)
-        (gather(stage) ? move : stand)(stage);
+    const bool moves = stage->def->weight_floats > 0 && gather(stage);
+    if (moves)
+        move(stage);
+    else if (stage->def->weight_floats > 0)
+        stand(stage);
     stage->updates++;
+    if (stage->halves && !moves)
+        update_forward(stage); /* the forward half finds it made */
 }

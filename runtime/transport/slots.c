@@ -76,6 +76,10 @@ void slots_open(pn_run *run, int spins)
         open_channel(&group->sums, group->count, 1, true, spins);
         open_channel(&group->weights, 1, group->count, true, spins);
     }
+    for (struct pn_halves *halves = run->halves; halves; halves = halves->next) {
+        open_channel(&halves->saved, 1, 1, true, spins);
+        open_channel(&halves->weights, 1, 1, true, spins);
+    }
 }
 
 void slots_close(pn_run *run)
@@ -89,6 +93,10 @@ void slots_close(pn_run *run)
         close_channel(&group->gradients);
         close_channel(&group->sums);
         close_channel(&group->weights);
+    }
+    for (struct pn_halves *halves = run->halves; halves; halves = halves->next) {
+        close_channel(&halves->saved);
+        close_channel(&halves->weights);
     }
 }
 
@@ -181,7 +189,10 @@ void *pn_held(pn_stage *stage, pn_channel *channel, int64_t n)
 
 const char *slot_describe(const pn_stage *stage, const pn_channel *channel, int64_t n, char *text, size_t size)
 {
-    if (channel->from == channel->to)
+    if (stage->halves && channel == &stage->halves->saved)
+        snprintf(text, size, "its %s half, minibatch %lld", stage == stage->halves->forward ? "backward" : "forward",
+                 (long long)n);
+    else if (channel->from == channel->to)
         snprintf(text, size, "%s, update %lld", channel->name, (long long)n);
     else if (stage->index == channel->to)
         snprintf(text, size, "minibatch %lld of %s from stage %d", (long long)n, channel->name, channel->from);

@@ -99,6 +99,13 @@ static Pipe *make_pipe(Arena *arena, int nstages, uint64_t seed)
     return pipe;
 }
 
+/* mapping = split */
+static void halve(Pipe *pipe)
+{
+    for (int s = 0; s + 1 < pipe->nstages; s++)
+        pipe->stage[s].halves = true;
+}
+
 static Sched *scheduled(Bench *bench, const Pipe *pipe)
 {
     Sched *sched = schedule(bench->arena, bench->diags, pipe, &bench->settings);
@@ -497,6 +504,80 @@ static void spoilt_weight_parts_are_found(void **state)
     arena_free(bench->arena);
 }
 
+/* Halves are as stale as the stage in one piece, and have its ring; every preset whose forwards read the newest weights,
+ * which are handed over, is legal. */
+static void halves_are_legal_and_as_stale(void **state)
+{
+    (void)state;
+    for (int nstages = 1; nstages <= 12; nstages++)
+        for (uint64_t seed = 0; seed < 6; seed++)
+            for (int i = 0; i < preset_count; i++) {
+                Bench *bench = bench_new();
+                const RuleDef *rule = rule_of(preset_table[i].rule);
+                add_phase(bench, preset_table[i].order, preset_table[i].rule, 0);
+                Pipe *pipe = make_pipe(bench->arena, nstages, seed);
+                ((Graph *)pipe->graph)->microbatches = 1 + (int64_t)(seed * 7 + (uint64_t)nstages) % 6;
+                const Sched *whole = scheduled(bench, pipe);
+                halve(pipe);
+                const Sched *sched = whole ? scheduled(bench, pipe) : NULL;
+                const bool newest = rule->forward_reads == READS_CURRENT && !rule->recomputes;
+                assert_int_equal(sched != NULL, whole && (nstages == 1 || newest));
+                for (int s = 0; sched && s < nstages; s++) {
+                    assert_int_equal(sched->staleness[s], whole->staleness[s]);
+                    assert_int_equal(sched->ring[s], whole->ring[s]);
+                    const int least = s + 1 < nstages ? 2 : 1;
+                    assert_int_equal(sched->versions[s], whole->versions[s] > least ? whole->versions[s] : least);
+                }
+                const int64_t lengths[] = {1, 2, 7, 40};
+                for (int n = 0; sched && n < COUNT(lengths); n++)
+                    assert_null(sched_prove(bench->arena, sched, lengths[n], lengths[n] / 2 + 1));
+                arena_free(bench->arena);
+            }
+}
+
+/* Where all take as long, backwards no longer than forwards, and the last stage does both in that time, a minibatch takes
+ * a cycle: here the last stage is the slowest, with two units. */
+static void halves_keep_the_pace_of_the_slowest(void **state)
+{
+    (void)state;
+    for (int nstages = 2; nstages <= 9; nstages++) {
+        Bench *bench = bench_new();
+        add_phase(bench, "lockstep", "stale", 0);
+        Pipe *pipe = make_pipe(bench->arena, nstages, 0);
+        halve(pipe);
+        const Sched *sched = scheduled(bench, pipe);
+        const DrawRun some = draw_run(bench->arena, sched, TIME_UNIT, 30),
+                      more = draw_run(bench->arena, sched, TIME_UNIT, 50);
+        assert_true(more.end - some.end == 20 * 2);
+        assert_true(more.busy == 2.0 * 50 * nstages);
+        arena_free(bench->arena);
+    }
+}
+
+static void halves_need_two_versions(void **state)
+{
+    (void)state;
+    Bench *bench = bench_new();
+    add_phase(bench, "lockstep", "stale", 0);
+    Pipe *pipe = make_pipe(bench->arena, 3, 0);
+    halve(pipe);
+    Sched *sched = scheduled(bench, pipe);
+    assert_null(sched_prove(bench->arena, sched, 10, 0));
+    sched->versions[1] = 1;
+    assert_found(sched_prove(bench->arena, sched, 10, 0), "stage 1 waits for its forward half at minibatch 0");
+    sched->versions[1] = 2;
+    sched->ring[0] = 0;
+    assert_found(sched_prove(bench->arena, sched, 10, 0), "stage 0 waits for its backward half at minibatch 0");
+    sched->ring[0] =
+        1; /* the forward half does not come to where it takes the weights of update 0, and update 1 waits */
+    assert_found(sched_prove(bench->arena, sched, 10, 0), "stage 0 waits for its forward half at minibatch 1");
+    sched->versions[0] = 6; /* with more of them it is slow and legal: a forward waits for the backward before */
+    assert_null(sched_prove(bench->arena, sched, 10, 0));
+    sched->forward_slots[1] = 0;
+    assert_found(sched_prove(bench->arena, sched, 10, 0), "stage 1 waits for room for minibatch 0 of v1 to stage 2");
+    arena_free(bench->arena);
+}
+
 static void no_update(OrderPlace at, StageOrder *out)
 {
     order_add(out, at.microbatches, "FB");
@@ -543,6 +624,9 @@ int main(void)
         cmocka_unit_test(spoilt_steps_are_found),
         cmocka_unit_test(spoilt_weight_parts_are_found),
         cmocka_unit_test(faulty_orders_are_errors),
+        cmocka_unit_test(halves_are_legal_and_as_stale),
+        cmocka_unit_test(halves_keep_the_pace_of_the_slowest),
+        cmocka_unit_test(halves_need_two_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
