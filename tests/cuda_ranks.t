@@ -1,7 +1,7 @@
 #!/bin/bash
 # cuda_ranks.t: stages in several processes, a GPU each, NCCL between them (runtime/world, runtime/cuda/exchange.c), under the simulator:
 # LeNet-5 in 2 ranks, in eager, lazy and random order: no report, and the losses and tests of target cpu (--exact) within 1e-5; weights and
-# checkpoints that rank 0 writes, and what is launched. With 4 ranks and each schedule: cuda_ranks_schedules.t.
+# checkpoints that rank 0 writes, and what is launched. By each schedule: cuda_matrix_*.t.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
 # shellcheck source=tests/cuda/sim.sh

@@ -103,6 +103,7 @@ plant dnn_stream_forgotten 99 "race: .* buffer 'stage 0 conv1.out' .*cuDNN convo
 plant wrong_count 99 "send of 1000 elements to rank 1, buffer 'stage 0 conv1.out'.* meets receive of 993 elements"
 plant circular_receive 98 "deadlock: .*NCCL exchange of rank"
 plant receive_unwaited 99 "race: .* buffer 'stage 1 conv1.gradient'"
+plant exchanges_unordered 99 "nothing orders NCCL exchange of rank . .*: they use one communicator"
 plant captured_on_one_side 99 "both must be captured, or neither"
 plant same_gpu 99 "ranks 0 and 1 of a communicator are on the same GPU 0"
 plant rank_lost 98 "waits for its peer: receive of 1000 elements from rank 1, buffer 'stage 0 conv1.gradient'"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # ranks.sh: programs of target cuda as several processes under the simulator, a GPU and NCCL in each. Source it behind sim.sh.
-order=eager port=$((20000 + $$ % 20000))
+order=eager port=$((20000 + $$ * 97 % 20000)) # tests that run side by side keep apart
 
 # rank RANK SIZE NET ARGUMENTS...: one process, in the foreground; options for the simulator in `with`, variables in `set_for`;
 # `stats`: the file of --stats, with the rank behind it, empty: none

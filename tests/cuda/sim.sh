@@ -8,19 +8,20 @@ command -v "${CXX:-g++}" >"$WORK/log" || skip_all "no C++ compiler"
 make -s -C "$ROOT" B="$B" cudasim >"$WORK/log" 2>&1 || { note "$(tail "$WORK/log")"; ok 1 "the simulator builds"; done_testing; }
 cd "$WORK" || exit 1
 
-# near CPU CUDA TOLERANCE: the metrics of two runs: the same lines, losses apart by less
+# near.py CPU CUDA... TOLERANCE: the metrics of runs: the same lines, losses apart by less
 cat >near.py <<'END'
 import json, sys
-one, two = ([json.loads(line) for line in open(path)] for path in sys.argv[1:3])
+one, *others = ([json.loads(line) for line in open(path)] for path in sys.argv[1:-1])
 worst = 0
-assert [l["step"] for l in one] == [l["step"] for l in two] and len(one) > 2, "other steps"
-for a, b in zip(one, two):
-    key = "loss" if "loss" in a else "test_loss"
-    worst = max(worst, abs(a[key] - b[key]) / max(1, abs(a[key])))
-    name = "accuracy" if "loss" in a else "test_accuracy"
-    assert a[name] == b[name], f"{name} at step {a['step']}: {a[name]} and {b[name]}"
+for two in others:
+    assert [l["step"] for l in one] == [l["step"] for l in two] and len(one) > 2, "other steps"
+    for a, b in zip(one, two):
+        key = "loss" if "loss" in a else "test_loss"
+        worst = max(worst, abs(a[key] - b[key]) / max(1, abs(a[key])))
+        name = "accuracy" if "loss" in a else "test_accuracy"
+        assert a[name] == b[name], f"{name} at step {a['step']}: {a[name]} and {b[name]}"
 print(f"losses apart by {worst:.1e} at most")
-assert worst < float(sys.argv[3]), "too far apart"
+assert others and worst < float(sys.argv[-1]), "too far apart"
 END
 
 data='' transport='' # of compare: the folder of --data, the transport; empty: not given

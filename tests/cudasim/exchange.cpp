@@ -1,7 +1,7 @@
 // exchange.cpp: NCCL's exchanges. An exchange (a call, or all calls of a group on one communicator and stream) is one operation; it
 // starts at its turn in the stream and is done when every part has met its peer: the k-th send from a to b meets the k-th receive of
 // b from a. Nothing is buffered, so a cycle of waits never ends and is reported. Exchanges of one communicator follow each other, as
-// NCCL orders them.
+// NCCL has them; the program must order them, too.
 #include "nccl.h"
 
 #include <algorithm>
@@ -231,7 +231,7 @@ void abort_exchanges(ncclComm *comm)
 void order_exchange(const OpRef &op)
 {
     ncclComm *comm = op->work.exchange->comm;
-    need(op, comm->tail);
+    queue_behind(op, comm->tail);
     comm->tail = op;
 }
 

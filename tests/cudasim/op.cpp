@@ -37,6 +37,20 @@ const char *kind_name(Kind kind)
     return names[int(kind)];
 }
 
+// NCCL lets exchanges of a communicator follow each other; on streams that nothing orders it is not said how.
+void check_queue(Op &op)
+{
+    if (op.behind && !ordered_before(op.behind->record, op)) {
+        Op *outer = current;
+        current = &op;
+        report("unordered " + op.where + op.behind->where,
+               text("NCCL: nothing orders %s (%s) and the one before it (%s): they use one communicator",
+                    op.work.label.c_str(), op.where.c_str(), op.behind->where.c_str()));
+        current = outer;
+    }
+    op.behind = nullptr;
+}
+
 void run(const OpRef &op)
 {
     state().ready.erase(op->id);
@@ -53,6 +67,7 @@ void run(const OpRef &op)
         count("ran " + op->work.label);
     }
     op->phase = Phase::started;
+    check_queue(*op);
     if (op->work.run) {
         Op *outer = current;
         current = op.get();
@@ -75,6 +90,8 @@ void demanded(const OpRef &target, std::map<uint64_t, OpRef> &found)
             continue;
         for (const OpRef &earlier : op->needs)
             open.push_back(earlier);
+        if (op->behind)
+            open.push_back(op->behind);
         if (op->phase == Phase::started)
             for (const auto &other : state().pending) // whichever peer operation may be the one
                 if (other.second->work.kind == Kind::nccl && other.second->phase == Phase::waiting)
@@ -155,6 +172,14 @@ void wait_for_others(const OpRef &target, uint64_t &seen, double &idle)
         deadlock(target);
 }
 
+void wait_until_done(const OpRef &op, const OpRef &earlier)
+{
+    if (earlier->phase == Phase::done)
+        return;
+    earlier->dependents.push_back(op.get());
+    op->missing++;
+}
+
 void seen_by_host(const Op &op)
 {
     join(host_clock(), op.clock);
@@ -203,10 +228,15 @@ void need(const OpRef &op, const OpRef &earlier)
     if (!earlier)
         return;
     op->needs.push_back(earlier); // kept when done: its clock counts
-    if (earlier->phase != Phase::done) {
-        earlier->dependents.push_back(op.get());
-        op->missing++;
-    }
+    wait_until_done(op, earlier);
+}
+
+void queue_behind(const OpRef &op, const OpRef &earlier)
+{
+    if (!earlier)
+        return;
+    op->behind = earlier;
+    wait_until_done(op, earlier);
 }
 
 void submit(const OpRef &op)

@@ -197,6 +197,10 @@ bool ordered_before_host(uint32_t record)
 {
     return ordered(record, state().host);
 }
+bool ordered_before(uint32_t record, const Op &op)
+{
+    return ordered(record, op.clock);
+}
 const std::string &record_label(uint32_t record)
 {
     return state().records[record].label;

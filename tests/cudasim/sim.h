@@ -121,6 +121,7 @@ int new_timeline();
 void join(Clock &into, const Clock &from);
 void begin_record(Op &op);
 bool ordered_before_host(uint32_t record);
+bool ordered_before(uint32_t record, const Op &op);
 const std::string &record_label(uint32_t record);
 // One access of at most 16 bytes by a thread of a kernel, or of any length by a copy (then no thread is known).
 void check_order(uintptr_t p, size_t bytes, Access access, const Bounds *given);
@@ -143,6 +144,7 @@ struct Op {
     std::string where; // "stream 'stage 0'"
     bool from_graph = false;
     std::vector<std::shared_ptr<Op>> needs;
+    std::shared_ptr<Op> behind; // the exchange before it: it begins later, but a program must order the two
     std::vector<Op *> dependents;
     size_t missing = 0;
     Phase phase = Phase::waiting;
@@ -155,7 +157,8 @@ struct Op {
 using OpRef = std::shared_ptr<Op>;
 extern Op *current; // the operation that runs now
 OpRef make_op(const Work &work, int device, int timeline, const std::string &where);
-void need(const OpRef &op, const OpRef &earlier); // earlier may be null or done
+void need(const OpRef &op, const OpRef &earlier);         // earlier may be null or done
+void queue_behind(const OpRef &op, const OpRef &earlier); // in time only: not known to come before it
 void submit(const OpRef &op);
 void finish(Op &op); // of one that stayed `started`
 void wait_for(OpRef op);

@@ -112,6 +112,30 @@ static void receive_unwaited(int wrong)
     both(received_run, wrong);
 }
 
+/* Wrong: two exchanges of a communicator on two streams that nothing orders. */
+static void unordered_run(rank *r)
+{
+    cudaStream_t second;
+    cudaEvent_t first;
+    CUDA(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    CUDA(cudaEventCreateWithFlags(&first, cudaEventDisableTiming));
+    for (int i = 0; i < 2; i++) {
+        cudaStream_t stream = i ? second : r->s.stream;
+        if (i && !r->wrong)
+            CUDA(cudaStreamWaitEvent(second, first, 0));
+        if (r->number == 0)
+            NCCL(ncclSend(r->s.image + 16 * i, 16, ncclFloat32, 1, r->comm, stream));
+        else
+            NCCL(ncclRecv(r->s.gradient + 16 * i, 16, ncclFloat32, 0, r->comm, stream));
+        CUDA(cudaEventRecord(first, stream));
+    }
+    CUDA(cudaStreamSynchronize(second));
+}
+static void exchanges_unordered(int wrong)
+{
+    both(unordered_run, wrong);
+}
+
 /* A step as one graph on each rank: compute, exchange. Wrong: rank 1 exchanges outside of its graph. */
 static void graph_run(rank *r)
 {
@@ -219,6 +243,7 @@ static void mean_count(int wrong)
 const plant nccl_plants[] = {{"wrong_count", wrong_count},
                              {"circular_receive", circular_receive},
                              {"receive_unwaited", receive_unwaited},
+                             {"exchanges_unordered", exchanges_unordered},
                              {"captured_on_one_side", captured_on_one_side},
                              {"same_gpu", same_gpu},
                              {"rank_lost", rank_lost},
