@@ -164,6 +164,11 @@ void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what)
                 total);
     }
     cuda_check(stage, error, what, "cudaMalloc");
+    if (stage) {
+        char name[96];
+        snprintf(name, sizeof name, "stage %d %s", stage->index, what);
+        cuda_region(memory, bytes, name);
+    }
     return memory;
 }
 

@@ -24,6 +24,9 @@ void cuda_reports_open(cuda_stage *cuda)
     struct cuda_reports *r = pn_alloc(sizeof *r);
     r->sums = cuda_alloc(stage, 2 * sizeof *r->sums, "the loss");
     CU(stage, "the loss", cudaMallocHost((void **)&r->result, sizeof *r->result * 2 * SLOTS));
+    char name[32];
+    snprintf(name, sizeof name, "stage %d losses, pinned", stage->index);
+    cuda_region(r->result, sizeof *r->result * 2 * SLOTS, name);
     for (int i = 0; i < SLOTS; i++)
         CU(stage, "the loss", cudaEventCreateWithFlags(&r->report[i].there, cudaEventDisableTiming));
     cuda->reports = r;

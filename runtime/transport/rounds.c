@@ -68,7 +68,7 @@ static bool is_ready(const pn_rounds *rounds, const pn_stage *stage, Step step)
     for (int i = 0; i < channels.ngives; i++) {
         const Slots *slots = slots_of(rounds, channels.gives[i]);
         const int64_t slot = step.n % channels.gives[i]->area.slots;
-        if (slots->full[slot] || slots->later[slot])
+        if (slots->later[slot]) /* freed in this round will do: what was in it is gone before this is given */
             return false;
     }
     return true;

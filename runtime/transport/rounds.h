@@ -1,8 +1,8 @@
 /* rounds.h: the steps of all stages as rounds, the same on every rank.
  *
  * The order of each stage is fixed, so every rank can follow all of them. In a round a stage does steps until one needs
- * what is given, or a slot that is freed, in the same round, or until it would be a second forward or a second
- * backward; what is given in a round arrives between it and the next. So all that crosses between two ranks in a round
+ * what is given in the same round, or a slot that a later stage frees in it, or until it would be a second forward or
+ * a second backward; what is given in a round arrives between it and the next. So all that crosses between two ranks in a round
  * is one exchange, and every rank knows it: nothing is agreed upon while it trains, no exchange waits in a circle, and
  * the results are those of any other order. With lockstep a round is the paper's cycle: the forward of a minibatch and
  * the backward of another. Orders that alternate in halves of it (1F1B) get on faster when a round is one of the two:
