@@ -91,6 +91,13 @@ struct pn_halves {
     struct pn_halves *next;
 };
 
+/* ---- how convolutions may compute: false is the default ---- */
+typedef struct {
+    bool exact;            /* --exact: directly, no Winograd */
+    bool tf32;             /* --tf32: what is multiplied may be rounded to TF32 */
+    bool nondeterministic; /* --nondeterministic: sums in an order that varies */
+} pn_arithmetic;
+
 /* ---- one run of a program ---- */
 struct pn_run {
     const pn_program *program;
@@ -110,7 +117,7 @@ struct pn_run {
     struct pn_loader *loader;         /* NULL: stages gather minibatches themselves (data/loader.c) */
     int64_t loader_bytes;             /* of its rings */
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
-    bool exact;                       /* --exact: everything is direct */
+    pn_arithmetic arithmetic;         /* what is asked of convolutions */
     atomic_int stop;                  /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe;       /* optimiser and learning rate (core/choices.h) */
@@ -205,6 +212,14 @@ const char *pn_algorithm_name(pn_algorithm algorithm); /* "direct", "winograd" *
 /* Notes the seconds of each (the second one only if possible); gives the choice. */
 pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *pass, bool possible,
                                    const double *seconds);
+/* For targets whose library has engines, named by a word: the one of this pass; NULL: as the library has it; "": it will
+ * be measured, then said by pn_engine_measured. refuse: the library has not got it; ends the program. */
+const char *pn_engine_of(pn_stage *stage, const char *op, const char *pass);
+_Noreturn void pn_engine_refuse(pn_stage *stage, const char *op, const char *pass, const char *why);
+/* Notes the seconds of the library's first engine and of the best of the others (NULL: there is none); true: the other
+ * one is taken. */
+bool pn_engine_measured(pn_stage *stage, const char *op, const char *pass, const char *first, const char *other,
+                        const double *seconds);
 
 /* ---- what a target's kernels provide besides the verbs (ref/, cpu/) ---- */
 extern const char *const pn_target_name;  /* "ref", "cpu" */
@@ -274,9 +289,12 @@ typedef struct {
 void pn_target_exchange(pn_stage *stage, const pn_transfer *transfer, int count, bool with_next);
 void pn_target_pace(pn_stage *stage, int64_t round); /* waits while the device is too many rounds behind */
 void pn_target_abort(pn_run *run);                   /* any thread: ends what waits for other ranks */
-const char *pn_target_isa(void);                     /* instructions that its kernels use, one word; "unknown" */
+extern const bool pn_target_loose;                   /* --tf32 and --nondeterministic mean something to it */
+/* Instructions that its kernels use, or the GPU: what measurements hold for; "unknown". */
+const char *pn_target_isa(const pn_run *run);
 /* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the
- * thread that will run it; true: it has seen enough. Then, for all stages on one thread: takes what was chosen. */
+ * thread that will run it; true: it has seen enough. Then, for all stages on one thread: takes what was chosen, or
+ * measures here what wants the device for itself. */
 bool pn_target_measure(pn_stage *stage);
 void pn_target_settle(pn_stage *stage);
 /* Tells of every copy in a step that changes the layout of something: of which operation, what, its bytes. */

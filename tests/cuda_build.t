@@ -24,7 +24,7 @@ example() {
         "$name: no kernel spills or needs more than $most_registers registers"
     # The stages' inits ask the real cuDNN, for GPUs that are only described.
     "${CC:-gcc}" -std=c11 -O1 -iquote "$ROOT/runtime" -isystem "$cuda/include" -Wall -Wextra -Werror -o "$WORK/$name/plans" \
-        "$ROOT/tests/cuda/plans.c" "$ROOT"/runtime/cuda/{dense,plan}.c "$WORK/$name"/build/*.o "${libraries[@]}" \
+        "$ROOT/tests/cuda/plans.c" "$ROOT"/runtime/cuda/{dense,plan,tune}.c "$WORK/$name"/build/*.o "${libraries[@]}" \
         -no-pie -Wl,-z,lazy,--unresolved-symbols=ignore-all >"$WORK/log" 2>&1 || note "$(cat "$WORK/log")"
     for gpu in cuda/a100 cudasim/h200 cuda/b200; do
         text=$("$WORK/$name/plans" "$ROOT/tests/$gpu.json" 2>&1)

@@ -110,20 +110,14 @@ static void read_op(Reader *in, struct pn_algorithms *all)
         refuse(in, "this must begin with 'op'");
     line.op = kept(next_word(in));
     line.pass = kept(next_word(in));
-    const char *choice = next_word(in);
-    while (line.choice < PN_ALGORITHMS && strcmp(algorithm_name[line.choice], choice) != 0)
-        line.choice++;
-    if (line.choice == PN_ALGORITHMS)
-        refuse(in, "the algorithm is neither 'direct' nor 'winograd'");
-    line.microseconds[PN_DIRECT] = read_time(in, next_word(in));
+    line.choice = kept(next_word(in));
+    line.microseconds[0] = read_time(in, next_word(in));
     const char *winograd = next_word(in);
     line.possible = strcmp(winograd, "-") != 0;
     if (line.possible)
-        line.microseconds[PN_WINOGRAD] = read_time(in, winograd);
+        line.microseconds[1] = read_time(in, winograd);
     if (*in->at)
         refuse(in, "there is too much on the line");
-    if (line.choice == PN_WINOGRAD && !line.possible)
-        refuse(in, "winograd is chosen where there is none");
     if (find(all, line.op, line.pass))
         refuse(in, "the same pass of the same operation again");
     *add_line(all) = line;
@@ -138,7 +132,7 @@ static void read_file(const pn_run *run, struct pn_algorithms *all, FILE *stream
     expect(&in, "program", run->program->name);
     expect(&in, "batch", batch);
     expect(&in, "library", pn_target_version());
-    expect(&in, "isa", pn_target_isa());
+    expect(&in, "isa", pn_target_isa(run));
     while (read_line(&in))
         read_op(&in, all);
 }
@@ -164,7 +158,7 @@ void algorithms_open(pn_run *run, const char *path)
 void algorithms_check(const pn_run *run)
 {
     const struct pn_algorithms *all = run->algorithms;
-    for (int i = 0; i < all->count; i++)
+    for (int i = 0; i < all->count && !run->world; i++)
         if (!all->line[i].claimed)
             pn_fail(NULL, "%s:%d: %s has no %s of %s; remove the file to measure anew", all->path, all->line[i].line,
                     run->program->name, all->line[i].pass, all->line[i].op);
@@ -176,36 +170,82 @@ const char *pn_algorithm_name(pn_algorithm algorithm)
     return algorithm_name[algorithm];
 }
 
-pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible, bool known_to_win)
+static _Noreturn void refuse_line(const struct pn_algorithms *all, const AlgorithmLine *line, const char *why)
 {
-    const struct pn_algorithms *all = stage->run->algorithms;
-    if (!all)
-        return known_to_win && !stage->run->exact ? PN_WINOGRAD : PN_DIRECT;
-    if (all->measures)
-        return PN_ALGORITHMS;
+    pn_fail(NULL, "%s:%d: %s; remove the file to measure anew", all->path, line->line, why);
+}
+
+static const AlgorithmLine *claim(struct pn_algorithms *all, const char *op, const char *pass)
+{
     AlgorithmLine *line = find(all, op, pass);
     if (!line)
         pn_fail(NULL, "%s has no line for the %s of %s; remove the file to measure anew", all->path, pass, op);
-    if (line->choice == PN_WINOGRAD && !possible)
-        pn_fail(NULL, "%s:%d: there is no winograd for the %s of %s", all->path, line->line, pass, op);
     line->claimed = true;
-    return line->choice;
+    return line;
+}
+
+/* Notes a measurement; true: the other way is taken. */
+static bool note(struct pn_algorithms *all, AlgorithmLine line, const char *const *choice, const double *seconds)
+{
+    const bool takes_other = line.possible && seconds[1] * (1 + ALGORITHMS_GAIN) < seconds[0];
+    line.microseconds[0] = 1e6 * seconds[0];
+    if (line.possible)
+        line.microseconds[1] = 1e6 * seconds[1];
+    line.choice = kept(choice[takes_other]);
+    *add_line(all) = line;
+    return takes_other;
+}
+
+pn_algorithm pn_algorithm_of(pn_stage *stage, const char *op, const char *pass, bool possible, bool known_to_win)
+{
+    struct pn_algorithms *all = stage->run->algorithms;
+    if (!all)
+        return known_to_win && !stage->run->arithmetic.exact ? PN_WINOGRAD : PN_DIRECT;
+    if (all->measures)
+        return PN_ALGORITHMS;
+    const AlgorithmLine *line = claim(all, op, pass);
+    pn_algorithm choice = PN_DIRECT;
+    while (choice < PN_ALGORITHMS && strcmp(algorithm_name[choice], line->choice) != 0)
+        choice++;
+    if (choice == PN_ALGORITHMS)
+        refuse_line(all, line, "the algorithm is neither 'direct' nor 'winograd'");
+    if (choice == PN_WINOGRAD && !line->possible)
+        refuse_line(all, line, "winograd is chosen where there is none");
+    if (choice == PN_WINOGRAD && !possible)
+        pn_fail(NULL, "%s:%d: there is no winograd for the %s of %s", all->path, line->line, pass, op);
+    return choice;
 }
 
 pn_algorithm pn_algorithm_measured(pn_stage *stage, const char *op, const char *pass, bool possible,
                                    const double *seconds)
 {
-    AlgorithmLine *line = find(stage->run->algorithms, op, pass);
-    if (line) /* the other half of the stage has measured it */
-        return line->choice;
-    line = add_line(stage->run->algorithms);
-    *line = (AlgorithmLine){.op = op, .pass = pass, .possible = possible};
-    line->microseconds[PN_DIRECT] = 1e6 * seconds[PN_DIRECT];
-    if (possible)
-        line->microseconds[PN_WINOGRAD] = 1e6 * seconds[PN_WINOGRAD];
-    if (possible && seconds[PN_WINOGRAD] * (1 + ALGORITHMS_GAIN) < seconds[PN_DIRECT])
-        line->choice = PN_WINOGRAD;
-    return line->choice;
+    const AlgorithmLine line = {.op = op, .pass = pass, .possible = possible};
+    const AlgorithmLine *before = find(stage->run->algorithms, op, pass);
+    if (before) /* the other half of the stage has measured it */
+        return strcmp(before->choice, algorithm_name[PN_WINOGRAD]) == 0 ? PN_WINOGRAD : PN_DIRECT;
+    return note(stage->run->algorithms, line, algorithm_name, seconds) ? PN_WINOGRAD : PN_DIRECT;
+}
+
+const char *pn_engine_of(pn_stage *stage, const char *op, const char *pass)
+{
+    struct pn_algorithms *all = stage->run->algorithms;
+    if (!all)
+        return NULL;
+    all->engines = true;
+    return all->measures ? "" : claim(all, op, pass)->choice;
+}
+
+void pn_engine_refuse(pn_stage *stage, const char *op, const char *pass, const char *why)
+{
+    struct pn_algorithms *all = stage->run->algorithms;
+    refuse_line(all, claim(all, op, pass), why);
+}
+
+bool pn_engine_measured(pn_stage *stage, const char *op, const char *pass, const char *first, const char *other,
+                        const double *seconds)
+{
+    const AlgorithmLine line = {.op = op, .pass = pass, .possible = other != NULL};
+    return note(stage->run->algorithms, line, (const char *const[]){first, other}, seconds);
 }
 
 /* ---- writing ---- */
@@ -217,13 +257,12 @@ void algorithms_write(const pn_run *run)
     if (error)
         pn_fail(NULL, "cannot write %s: %s", all->path, error);
     fprintf(file.stream, "algorithms 1\nprogram %s\nbatch %lld\nlibrary %s\nisa %s\n", run->program->name,
-            (long long)run->program->batch, pn_target_version(), pn_target_isa());
+            (long long)run->program->batch, pn_target_version(), pn_target_isa(run));
     for (int i = 0; i < all->count; i++) {
         const AlgorithmLine *line = &all->line[i];
-        fprintf(file.stream, "op %s %s %s %.1f", line->op, line->pass, algorithm_name[line->choice],
-                line->microseconds[PN_DIRECT]);
+        fprintf(file.stream, "op %s %s %s %.1f", line->op, line->pass, line->choice, line->microseconds[0]);
         if (line->possible)
-            fprintf(file.stream, " %.1f\n", line->microseconds[PN_WINOGRAD]);
+            fprintf(file.stream, " %.1f\n", line->microseconds[1]);
         else
             fprintf(file.stream, " -\n");
     }
@@ -237,10 +276,12 @@ void algorithms_tell(const pn_run *run)
     const struct pn_algorithms *all = run->algorithms;
     int chosen = 0, possible = 0;
     for (int i = 0; i < all->count; i++) {
-        chosen += all->line[i].choice == PN_WINOGRAD;
+        chosen += strcmp(all->line[i].choice, algorithm_name[PN_WINOGRAD]) == 0;
         possible += all->line[i].possible;
     }
-    if (possible == 0)
+    if (all->engines)
+        printf("algorithms: an engine of %s for each of %d passes", pn_target_version(), all->count);
+    else if (possible == 0)
         printf("algorithms: all direct, %s has nothing else for these operations", pn_target_version());
     else
         printf("algorithms: winograd for %d passes of convolutions, direct for %d", chosen, all->count - chosen);

@@ -309,6 +309,7 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->test_every = options.test_every;
     run->timeout = options.timeout;
     run->threads = count_threads(program, options.threads);
+    run->arithmetic = options.arithmetic;
     world_open(run, &options);
     probe(options.save);
     probe(options.checkpoint);
@@ -331,9 +332,11 @@ int pn_main(const pn_program *program, int argc, char **argv)
         pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
 
     pn_target_thread(run);
-    run->exact = options.exact;
     if (options.algorithms) {
         algorithms_open(run, options.algorithms);
+        if (run->algorithms->measures && run->world)
+            pn_fail(NULL, "%s is not there, and %d ranks measure nothing: let one process write it", options.algorithms,
+                    world_size(run));
         if (run->algorithms->measures && !options.quiet)
             printf("measuring algorithms\n");
         fflush(stdout);

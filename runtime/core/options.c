@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { IS_FLAG, IS_COUNT, IS_THREADS, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
+typedef enum { IS_FLAG, IS_LOOSE, IS_COUNT, IS_THREADS, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
 typedef struct {
     const char *name, *argument, *doc;
     Kind kind;
@@ -52,12 +52,20 @@ static int usage(const pn_program *program)
     return 2;
 }
 
+/* What only some targets can be asked for. */
+static bool is_known(const Option *option)
+{
+    return option->kind != IS_LOOSE || pn_target_loose;
+}
+
 static void print_help(const pn_program *program, const Option *option, int count)
 {
     printf("usage: %s [options]\n\n"
            "Trains the network of %s, compiled by pnetc for target %s into %d stage%s.\n\n",
            program->name, program->source, program->target, program->nstages, program->nstages == 1 ? "" : "s");
     for (int i = 0; i < count; i++) {
+        if (!is_known(&option[i]))
+            continue;
         char left[64];
         snprintf(left, sizeof left, "--%s%s%s", option[i].name, option[i].argument ? " " : "",
                  option[i].argument ? option[i].argument : "");
@@ -182,7 +190,7 @@ static bool parse_timeout(double *to)
 static const Option *find(const Option *option, int count, const char *name, size_t length)
 {
     for (int i = 0; i < count; i++)
-        if (strlen(option[i].name) == length && strncmp(option[i].name, name, length) == 0)
+        if (is_known(&option[i]) && strlen(option[i].name) == length && strncmp(option[i].name, name, length) == 0)
             return &option[i];
     return NULL;
 }
@@ -194,7 +202,8 @@ static void report_unknown(const Option *option, int count, const char *word)
     if (strncmp(word, "--", 2) == 0) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
         for (int i = 0; i < count; i++)
-            near = nearer(name, option[i].name, near);
+            if (is_known(&option[i]))
+                near = nearer(name, option[i].name, near);
     }
     fprintf(stderr, "error: %s '%s'", word[0] == '-' ? "unknown option" : "unexpected argument", word);
     if (near)
@@ -211,8 +220,10 @@ static bool contradicts(const pn_options *options)
         says = "--load and --resume both set the weights: give one";
     else if (options->checkpoint_every > 0 && !options->checkpoint)
         says = "--checkpoint-every wants --checkpoint FILE";
-    else if (options->exact && options->algorithms)
+    else if (options->arithmetic.exact && options->algorithms)
         says = "--exact leaves nothing for --algorithms to choose: give one";
+    else if (options->arithmetic.exact && options->arithmetic.tf32)
+        says = "--exact and --tf32 contradict each other: give one";
     if (says)
         fprintf(stderr, "error: %s\n", says);
     return says != NULL;
@@ -252,7 +263,12 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
          &options->trace},
         {"algorithms", "FILE", "do convolutions in the way that FILE says; if it is not there: measure, write it",
          IS_TEXT, &options->algorithms},
-        {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG, &options->exact},
+        {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG,
+         &options->arithmetic.exact},
+        {"tf32", NULL, "let convolutions round what they multiply to TF32 (default: f32 throughout)", IS_LOOSE,
+         &options->arithmetic.tf32},
+        {"nondeterministic", NULL, "let them sum in an order that varies: runs do not repeat bit for bit", IS_LOOSE,
+         &options->arithmetic.nondeterministic},
         {"allow-divergence", NULL, "go on when the loss is no number or explodes, instead of ending with status 3",
          IS_FLAG, &options->allow_divergence},
         {"layouts", NULL, "list the copies of a step that only change a layout, and end", IS_FLAG, &options->layouts},
@@ -287,7 +303,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
             printf("%s (pnetc %s, target %s: %s)\n", program->name, PN_VERSION, pn_target_name, pn_target_version());
             return printed();
         }
-        if (option->kind == IS_FLAG) {
+        if (option->kind == IS_FLAG || option->kind == IS_LOOSE) {
             *(bool *)option->to = true;
             continue;
         }

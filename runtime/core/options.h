@@ -16,7 +16,8 @@ typedef struct {
     const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms; /* NULL: not given */
     const pn_transport *transport;
     bool allow_divergence; /* a loss that is no number ends nothing */
-    bool layouts, quiet, exact;
+    bool layouts, quiet;
+    pn_arithmetic arithmetic;
 } pn_options;
 
 /* Fills `options` and returns -1; or says what is to be said and returns the exit code: 0 after --help, --version, 2

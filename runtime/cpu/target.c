@@ -18,7 +18,8 @@ void pn_target_thread(const pn_run *run)
     team_set(run->threads);
 }
 
-const char *pn_target_isa(void)
+const char *pn_target_isa(const pn_run *run)
 {
+    (void)run;
     return dnn_isa();
 }

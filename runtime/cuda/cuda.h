@@ -42,7 +42,6 @@ typedef struct {
 /* ---- the GPU (device.c) ---- */
 typedef struct {
     int number, sm; /* 90: compute capability 9.0 */
-    bool tf32;      /* cuDNN may round what it multiplies to TF32 */
     char name[256];
     cudaLibrary_t library; /* the program's kernels */
     char *arena;           /* buffers of all stages, in the order of the memory map */
@@ -51,10 +50,12 @@ typedef struct {
     void *labels[2];
     struct cuda_ranks *ranks;      /* exchange.c; NULL: one process runs all stages */
     char about[96], identity[160]; /* for the table of ranks */
+    char measured[320];            /* what measurements hold for */
 } cuda_device;
 
 typedef struct cuda_stage cuda_stage;
 typedef struct cuda_exchange cuda_exchange;
+typedef struct cuda_tuning cuda_tuning;
 /* The loss of a step; count 0: it had none. */
 typedef struct {
     int64_t n, count;
@@ -171,6 +172,12 @@ void cuda_reports_send(cuda_stage *cuda);
 /* Hands results to the log in their order: those that are there, or, if all, every one. */
 void cuda_reports_collect(cuda_stage *cuda, bool all);
 
+/* ---- engines of cuDNN (tune.c) ---- */
+extern const char *const cuda_pass_name[CUDA_PASSES];
+/* The plan of a pass. False: there is none; `why`. refuse: ends the run, with the line of --algorithms if it said so. */
+bool cuda_tune_plan(pn_op *op, cuda_pass pass, const cuda_shape *shape, char *why, size_t size);
+_Noreturn void cuda_tune_refuse(pn_op *op, cuda_pass pass, const char *why);
+
 /* ---- ops ---- */
 /* A value: its name only. A parameter: plain [..][channels][plane] is stored as [..][plane][channels]. */
 struct pn_layout {
@@ -185,6 +192,9 @@ struct pn_op {
         struct {
             cuda_shape shape;
             cuda_plan plan[CUDA_PASSES];
+            cuda_tuning *tuning[CUDA_PASSES]; /* NULL: nothing is measured */
+            const pn_tensor *x, *y;
+            const pn_param *w, *b; /* b NULL: none */
             cuda_kernel finish, bias_part, bias;
             bool has_bias, relu, fused; /* fused: the plan does both */
         } dense;

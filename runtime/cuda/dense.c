@@ -5,11 +5,9 @@
 static void make_plan(pn_op *op, cuda_pass pass)
 {
     char why[768];
-    const cuda_place place = cuda_plan_place(op->stage);
-    cuda_plan *plan = &op->dense.plan[pass];
-    if (!cuda_plan_make(plan, &place, pass, &op->dense.shape, why, sizeof why))
-        pn_fail(op->stage, "%s: %s", op->name, why);
-    cuda_workspace_need(op->stage, plan->workspace);
+    if (!cuda_tune_plan(op, pass, &op->dense.shape, why, sizeof why))
+        cuda_tune_refuse(op, pass, why);
+    cuda_workspace_need(op->stage, op->dense.plan[pass].workspace);
 }
 
 /* The forward with bias and relu in one plan. False: there is none. */
@@ -17,13 +15,11 @@ static bool fuse(pn_op *op, bool bias, bool relu)
 {
     char why[768];
     cuda_shape shape = op->dense.shape;
-    const cuda_place place = cuda_plan_place(op->stage);
-    cuda_plan *plan = &op->dense.plan[CUDA_FORWARD];
     shape.bias = bias;
     shape.relu = relu;
-    if ((!bias && !relu) || !cuda_plan_make(plan, &place, CUDA_FORWARD, &shape, why, sizeof why))
+    if ((!bias && !relu) || !cuda_tune_plan(op, CUDA_FORWARD, &shape, why, sizeof why))
         return false;
-    cuda_workspace_need(op->stage, plan->workspace);
+    cuda_workspace_need(op->stage, op->dense.plan[CUDA_FORWARD].workspace);
     return true;
 }
 
@@ -40,15 +36,28 @@ static void find_kernels(pn_op *op, bool has_bias, bool relu)
     cuda_sums_need(op->stage, op->dense.bias_part.blocks);
 }
 
-static pn_op *open(pn_stage *stage, const char *name, const cuda_shape *shape, bool bias, bool relu, bool data_gradient)
+/* Of either kind of layer. */
+typedef struct {
+    const char *name;
+    const pn_tensor *x, *y;
+    const pn_param *w, *b;
+    bool relu, data_gradient;
+} Layer;
+
+static pn_op *open(pn_stage *stage, const cuda_shape *shape, const Layer *layer)
 {
-    pn_op *op = cuda_op_new(stage, name);
+    pn_op *op = cuda_op_new(stage, layer->name);
+    const bool bias = layer->b != NULL, relu = layer->relu;
     op->dense.shape = *shape;
+    op->dense.x = layer->x;
+    op->dense.y = layer->y;
+    op->dense.w = layer->w;
+    op->dense.b = layer->b;
     op->dense.fused = fuse(op, bias, relu);
     if (!op->dense.fused)
         make_plan(op, CUDA_FORWARD);
     make_plan(op, CUDA_FILTER);
-    if (data_gradient)
+    if (layer->data_gradient)
         make_plan(op, CUDA_DATA);
     find_kernels(op, bias, relu);
     if (stage) {
@@ -99,7 +108,7 @@ pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
                               .dilation = def->dilation};
     cuda_param_layout(def->w, shape.in / shape.groups, shape.kernel * shape.kernel);
     cuda_op_writes(def->y);
-    return open(stage, def->name, &shape, def->b != NULL, def->relu, def->data_gradient);
+    return open(stage, &shape, &(Layer){def->name, def->x, def->y, def->w, def->b, def->relu, def->data_gradient});
 }
 
 void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
@@ -136,7 +145,7 @@ pn_op *pn_linear_init(pn_stage *stage, const pn_linear_def *def)
     if (x->rank == 4)
         cuda_param_layout(def->w, x->dim[1], x->dim[2] * x->dim[3]);
     cuda_op_writes(def->y);
-    return open(stage, def->name, &shape, def->b != NULL, def->relu, def->data_gradient);
+    return open(stage, &shape, &(Layer){def->name, def->x, def->y, def->w, def->b, def->relu, def->data_gradient});
 }
 
 void pn_linear_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
@@ -156,17 +165,15 @@ void pn_linear_backward_weights(pn_op *op, const float *x, const float *gy, floa
 
 void pn_target_algorithms(const pn_stage *stage, pn_algorithm_fn *tell, void *to)
 {
-    static const char *const name[CUDA_PASSES] = {
-        [CUDA_FORWARD] = "forward", [CUDA_DATA] = "backward_data", [CUDA_FILTER] = "backward_weights"};
     const cuda_stage *cuda = stage->target;
     for (const pn_op *op = cuda ? cuda->dense : NULL; op; op = op->next)
         for (int pass = 0; pass < CUDA_PASSES; pass++) {
             const cuda_plan *plan = &op->dense.plan[pass];
-            char code[64];
+            char code[CUDA_ENGINE + 32];
             if (!plan->descriptor)
                 continue;
-            snprintf(code, sizeof code, "engine %lld%s%s", (long long)plan->engine, plan->bias ? ", bias" : "",
+            snprintf(code, sizeof code, "engine %s%s%s", plan->engine, plan->bias ? ", bias" : "",
                      plan->relu ? ", relu" : "");
-            tell(to, op->name, name[pass], "cuDNN", code);
+            tell(to, op->name, cuda_pass_name[pass], "cuDNN", code);
         }
 }

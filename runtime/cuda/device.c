@@ -14,6 +14,7 @@ const char *const pn_target_name = "cuda";
 const bool pn_target_gathers = true;
 const int pn_target_most_threads = 1;
 const bool pn_target_ranks = true;
+const bool pn_target_loose = true;
 
 enum { LEAST_SM = 75 }; /* what CUDA 13 still compiles for */
 
@@ -25,9 +26,9 @@ const char *pn_target_version(void)
     return text;
 }
 
-const char *pn_target_isa(void)
+const char *pn_target_isa(const pn_run *run)
 {
-    return "cuda";
+    return ((const cuda_device *)run->target)->measured;
 }
 
 /* ---- checks ---- */
@@ -98,6 +99,8 @@ static void find_device(cuda_device *device, const pn_run *run)
         pn_fail(NULL, "the GPU is too old: %s has compute capability %d.%d, this program needs %d.%d", device->name,
                 properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
     describe(device, &properties);
+    snprintf(device->measured, sizeof device->measured, "sm_%d %s%s%s", device->sm, device->name,
+             run->arithmetic.tf32 ? ", tf32" : "", run->arithmetic.nondeterministic ? ", nondeterministic" : "");
 }
 
 void pn_target_describe(const pn_run *run, const char **device, const char **identity)
@@ -120,8 +123,6 @@ void pn_target_open(pn_run *run)
 {
     cuda_device *device = pn_alloc(sizeof *device);
     run->target = device;
-    const char *tf32 = getenv("PN_CUDA_TF32");
-    device->tf32 = tf32 && strcmp(tf32, "1") == 0;
     cuda_kernels_check(run->program);
     if (run->world && setenv("CUDA_MODULE_LOADING", "EAGER", 0) != 0) /* before the first call (exchange.c) */
         pn_fail(NULL, "out of memory for a variable of the environment");
@@ -242,8 +243,11 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
 
 cuda_place cuda_plan_place(pn_stage *stage)
 {
-    const cuda_stage *cuda = cuda_stage_of(stage);
-    return (cuda_place){.handle = cuda->dnn, .tf32 = cuda->device->tf32};
+    const pn_arithmetic *may = &stage->run->arithmetic;
+    return (cuda_place){.handle = cuda_stage_of(stage)->dnn,
+                        .tf32 = may->tf32,
+                        .nondeterministic = may->nondeterministic,
+                        .exact = may->exact};
 }
 
 void cuda_workspace_need(pn_stage *stage, int64_t bytes)

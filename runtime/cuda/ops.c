@@ -121,7 +121,7 @@ void pn_param_from_plain(const pn_param *param, const float *plain_values, float
     free(room);
 }
 
-/* ---- one way for everything: no algorithm to measure, no copy that changes a layout ---- */
+/* ---- what there is nothing of: threads of the host, copies that change a layout ---- */
 
 /* The host has no part of a kernel's work to share. */
 void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part_fn *work, void *data)
@@ -129,17 +129,6 @@ void pn_target_split(const pn_stage *stage, int64_t count, int64_t unit, pn_part
     (void)stage, (void)unit;
     if (count > 0)
         work(data, 0, count);
-}
-
-bool pn_target_measure(pn_stage *stage)
-{
-    (void)stage;
-    return true;
-}
-
-void pn_target_settle(pn_stage *stage)
-{
-    (void)stage;
 }
 
 void pn_target_reorders(const pn_stage *stage, pn_reorder_fn *tell, void *to)

@@ -3,6 +3,7 @@
 #include "cuda/plan.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef cudnnBackendDescriptor_t Descriptor;
@@ -12,7 +13,7 @@ enum { MOST = 32 };                       /* descriptors of one graph, engines o
 
 /* Descriptors made so far, and the first failure. */
 typedef struct {
-    Descriptor made[2 * MOST];
+    Descriptor made[3 * MOST];
     int count;
     cudnnStatus_t status;
     const char *doing;
@@ -40,6 +41,13 @@ static void set(Maker *m, Descriptor d, cudnnBackendAttributeName_t name, cudnnB
 static void set_descriptor(Maker *m, Descriptor d, cudnnBackendAttributeName_t name, Descriptor value)
 {
     set(m, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void get(Maker *m, Descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                int64_t most, int64_t *count, void *value)
+{
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = cudnnBackendGetAttribute(d, name, type, most, count, value);
 }
 
 static void finalize(Maker *m, Descriptor d)
@@ -175,44 +183,62 @@ static Descriptor graph(Maker *m, const cuda_place *place, cuda_pass pass, const
 
 /* ---- engines ---- */
 
-/* What the engine of a configuration does to numbers. */
-static unsigned notes_of(Maker *m, Descriptor config, int64_t *number)
+/* What an engine does to numbers. */
+static unsigned notes_of(Maker *m, Descriptor engine)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
     int64_t count = 0;
     unsigned notes = 0;
-    Descriptor engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine");
-    if (m->status != CUDNN_STATUS_SUCCESS)
-        return ~0u;
-    m->status = cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                         &engine);
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status =
-            cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, number);
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                             CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, note);
-    for (int64_t i = 0; m->status == CUDNN_STATUS_SUCCESS && i < count; i++)
+    get(m, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
+        note);
+    for (int64_t i = 0; i < count; i++)
         notes |= 1u << note[i];
     return notes;
 }
 
-static bool fits(unsigned notes, bool tf32)
+static bool fits(unsigned notes, const cuda_place *place)
 {
-    const unsigned never = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    const unsigned varies = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     const unsigned rounds = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                             1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
-    return !(notes & (tf32 ? never : never | rounds));
+    const unsigned transforms = 1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD |
+                                1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 |
+                                1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 |
+                                1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
+    return !(notes &
+             ((place->nondeterministic ? 0 : varies) | (place->tf32 ? 0 : rounds) | (place->exact ? transforms : 0)));
 }
 
-/* A configuration whose plan cannot be made is no failure: the next one may do. */
-static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor config)
+/* The word of a configuration. */
+static void name_engine(Maker *m, Descriptor config, Descriptor engine, char *word)
+{
+    Descriptor choice[MOST];
+    int64_t number = 0, count = 0, one;
+    for (int i = 0; i < MOST; i++)
+        choice[i] = make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "a knob of an engine");
+    get(m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &number);
+    get(m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &count, choice);
+    int length = snprintf(word, CUDA_ENGINE, "%lld", (long long)number);
+    for (int64_t i = 0; i < count && m->status == CUDNN_STATUS_SUCCESS; i++) {
+        cudnnBackendKnobType_t knob = 0;
+        get(m, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &knob);
+        get(m, choice[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &number);
+        length += snprintf(word + length, (size_t)(CUDA_ENGINE - length), ":%d=%lld", (int)knob, (long long)number);
+        if (length >= CUDA_ENGINE)
+            m->status = CUDNN_STATUS_NOT_SUPPORTED; /* it could not be asked for again */
+    }
+}
+
+/* Of a finalised configuration. False: it does not do as `place` says, or there is no plan. */
+static bool plan_config(cuda_plan *plan, const cuda_place *place, Descriptor config, bool *unfit)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     int64_t count;
-    plan->notes = notes_of(&m, config, &plan->engine);
-    Descriptor p = NULL;
-    if (m.status == CUDNN_STATUS_SUCCESS && fits(plan->notes, place->tf32)) {
+    Descriptor engine = make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine"), p = NULL;
+    get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine);
+    *unfit = !fits(notes_of(&m, engine), place);
+    if (m.status == CUDNN_STATUS_SUCCESS && !*unfit) {
+        name_engine(&m, config, engine, plan->engine);
         p = make(&m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "a plan");
         if (place->handle)
             set(&m, p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &place->handle);
@@ -220,9 +246,7 @@ static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor conf
             set_descriptor(&m, p, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, place->device);
         set_descriptor(&m, p, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
         finalize(&m, p);
-        if (m.status == CUDNN_STATUS_SUCCESS)
-            m.status = cudnnBackendGetAttribute(p, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                                &count, &plan->workspace);
+        get(&m, p, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &plan->workspace);
     }
     const bool good = p && m.status == CUDNN_STATUS_SUCCESS;
     if (good) {
@@ -233,13 +257,16 @@ static bool try_config(cuda_plan *plan, const cuda_place *place, Descriptor conf
     return good;
 }
 
-/* The engines that one mode of the heuristics lists, best first. */
-static bool try_mode(cuda_plan *plan, const cuda_place *place, Descriptor g, cudnnBackendHeurMode_t mode, int *seen)
+/* The engines that one mode of the heuristics lists, best first. A configuration whose plan cannot be made is no
+ * failure: the next one may do. */
+static int try_mode(cuda_plan *plan, int most, const cuda_place *place, Descriptor g, cudnnBackendHeurMode_t mode,
+                    int *seen)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     Descriptor config[MOST];
     int64_t count = 0;
-    bool good = false;
+    int good = 0;
+    bool unfit;
     Descriptor h = make(&m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "heuristics");
     set_descriptor(&m, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, g);
     set(&m, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
@@ -248,35 +275,102 @@ static bool try_mode(cuda_plan *plan, const cuda_place *place, Descriptor g, cud
     finalize(&m, h);
     for (int i = 0; i < MOST; i++)
         config[i] = make(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "an engine's configuration");
-    if (m.status == CUDNN_STATUS_SUCCESS)
-        m.status = cudnnBackendGetAttribute(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST,
-                                            &count, config);
+    get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &count, config);
     *seen += (int)count;
-    for (int64_t i = 0; m.status == CUDNN_STATUS_SUCCESS && i < count && !good; i++)
-        good = try_config(plan, place, config[i]);
+    for (int64_t i = 0; m.status == CUDNN_STATUS_SUCCESS && i < count && good < most; i++)
+        good += plan_config(&plan[good], place, config[i], &unfit);
     destroy_all(&m);
     return good;
 }
 
-bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
-                    size_t size)
+/* What cuDNN said of a call that failed. */
+static void say(const Maker *m, char *why, size_t size)
 {
-    Maker m = {.status = CUDNN_STATUS_SUCCESS};
-    int seen = 0;
-    Descriptor g = graph(&m, place, pass, shape);
+    char said[512] = "";
+    cudnnGetLastErrorString(said, sizeof said);
+    snprintf(why, size, "cuDNN refuses %s: %s (%s)", m->doing, cudnnGetErrorString(m->status), said);
+}
+
+static void note_fused(cuda_plan *plan, cuda_pass pass, const cuda_shape *shape)
+{
     plan->bias = pass == CUDA_FORWARD && shape->bias;
     plan->relu = pass == CUDA_FORWARD && shape->relu;
-    bool good = m.status == CUDNN_STATUS_SUCCESS && (try_mode(plan, place, g, CUDNN_HEUR_MODE_A, &seen) ||
-                                                     try_mode(plan, place, g, CUDNN_HEUR_MODE_FALLBACK, &seen));
+}
+
+int cuda_plan_make(cuda_plan *plan, int most, const cuda_place *place, cuda_pass pass, const cuda_shape *shape,
+                   char *why, size_t size)
+{
+    Maker m = {.status = CUDNN_STATUS_SUCCESS};
+    int seen = 0, good = 0;
+    Descriptor g = graph(&m, place, pass, shape);
     if (m.status != CUDNN_STATUS_SUCCESS) {
-        char said[512] = "";
-        cudnnGetLastErrorString(said, sizeof said);
-        snprintf(why, size, "cuDNN refuses %s: %s (%s)", m.doing, cudnnGetErrorString(m.status), said);
-    } else if (!good) {
-        snprintf(why, size, "cuDNN has no engine for %s that repeats bit for bit%s (%d looked at)",
-                 operation[pass].name, place->tf32 ? "" : " in f32", seen);
+        say(&m, why, size);
+    } else {
+        good = try_mode(plan, most, place, g, CUDNN_HEUR_MODE_A, &seen);
+        if (good == 0)
+            good = try_mode(plan, most, place, g, CUDNN_HEUR_MODE_FALLBACK, &seen);
+        if (good == 0)
+            snprintf(why, size, "cuDNN has no engine for %s%s%s (%d looked at)", operation[pass].name,
+                     place->nondeterministic ? "" : " that repeats bit for bit", place->tf32 ? "" : " in f32", seen);
     }
     destroy_all(&m);
+    for (int i = 0; i < good; i++)
+        note_fused(&plan[i], pass, shape);
+    return good;
+}
+
+/* ":1=4:13=0" becomes descriptors. False: it has another form. */
+static bool read_knobs(Maker *m, const char *text, Descriptor *choice, int64_t *count)
+{
+    for (*count = 0; *text && *count < MOST; ++*count) {
+        int type, length = 0;
+        long long value;
+        if (sscanf(text, ":%d=%lld%n", &type, &value, &length) != 2)
+            return false;
+        const cudnnBackendKnobType_t knob = (cudnnBackendKnobType_t)type;
+        const int64_t number = value;
+        Descriptor d = choice[*count] = make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "a knob of an engine");
+        set(m, d, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &knob);
+        set(m, d, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &number);
+        finalize(m, d);
+        text += length;
+    }
+    return !*text;
+}
+
+bool cuda_plan_of(cuda_plan *plan, const char *engine, const cuda_place *place, cuda_pass pass, const cuda_shape *shape,
+                  char *why, size_t size)
+{
+    Maker m = {.status = CUDNN_STATUS_SUCCESS};
+    Descriptor choice[MOST];
+    int64_t count = 0;
+    char *knobs;
+    bool unfit = false, good = false;
+    const int64_t number = strtoll(engine, &knobs, 10);
+    Descriptor g = graph(&m, place, pass, shape);
+    Descriptor e = make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "the engine");
+    set_descriptor(&m, e, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g);
+    set(&m, e, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number);
+    if (!place->handle)
+        set_descriptor(&m, e, CUDNN_ATTR_ENGINE_DEVICEPROP, place->device);
+    finalize(&m, e);
+    Descriptor config = make(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "the engine's configuration");
+    set_descriptor(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, e);
+    const bool read = knobs != engine && read_knobs(&m, knobs, choice, &count);
+    if (count > 0)
+        set(&m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, choice);
+    finalize(&m, config);
+    if (!read)
+        snprintf(why, size, "'%s' is no engine of cuDNN with its knobs", engine);
+    else if (m.status != CUDNN_STATUS_SUCCESS)
+        say(&m, why, size);
+    else if (!(good = plan_config(plan, place, config, &unfit)))
+        snprintf(why, size,
+                 unfit ? "engine %s of cuDNN computes in another way than this run may"
+                       : "cuDNN makes no plan of its engine %s",
+                 engine);
+    destroy_all(&m);
+    note_fused(plan, pass, shape);
     return good;
 }
 

@@ -14,25 +14,33 @@ typedef struct {
     bool bias, relu; /* behind the forward, in the same plan */
 } cuda_shape;
 
-/* Where a plan is for: a GPU (handle), or one that is only described (device: a DEVICEPROP descriptor; cuDNN 9.8). */
+/* Where a plan is for: a GPU (handle), or one that is only described (device: a DEVICEPROP descriptor; cuDNN 9.8); and
+ * what its engine may do to numbers, by cuDNN's notes: else it repeats bit for bit and computes in f32 throughout. */
 typedef struct {
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t device;
-    bool tf32; /* engines may round what they multiply to TF32 */
+    bool tf32;             /* it may round what it multiplies to TF32 */
+    bool nondeterministic; /* it may sum in an order that varies */
+    bool exact;            /* it must not go by Winograd or Fourier transforms */
 } cuda_place;
+
+/* cuDNN's number of an engine and what its knobs are set to, as one word: "39:1=4:13=0". */
+enum { CUDA_ENGINE = 160 };
 
 typedef struct {
     cudnnBackendDescriptor_t descriptor;
     int64_t workspace; /* bytes */
-    int64_t engine;    /* cuDNN's number, for messages */
-    unsigned notes;    /* bit n: cudnnBackendNumericalNote_t n */
-    bool bias, relu;   /* it does these, too */
+    char engine[CUDA_ENGINE];
+    bool bias, relu; /* it does these, too */
 } cuda_plan;
 
-/* The first plan of cuDNN's heuristics whose engine repeats bit for bit, and, unless place->tf32, computes in f32
- * throughout. False: there is none; `why` says what cuDNN said. */
-bool cuda_plan_make(cuda_plan *plan, const cuda_place *place, cuda_pass pass, const cuda_shape *shape, char *why,
-                    size_t size);
+/* Plans of the engines that cuDNN's heuristics list and that do as `place` says, best first, `most` of them at most.
+ * Gives how many; 0: `why` says what cuDNN said. */
+int cuda_plan_make(cuda_plan *plan, int most, const cuda_place *place, cuda_pass pass, const cuda_shape *shape,
+                   char *why, size_t size);
+/* The plan of one engine, by its word. False: there is none that does as `place` says; `why`. */
+bool cuda_plan_of(cuda_plan *plan, const char *engine, const cuda_place *place, cuda_pass pass, const cuda_shape *shape,
+                  char *why, size_t size);
 void cuda_plan_free(cuda_plan *plan);
 /* x, w, y: of the pass, each read or written as it says; b: where the plan has a bias. 0, or cuDNN's status. */
 cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *b,

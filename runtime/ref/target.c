@@ -30,8 +30,9 @@ void pn_target_prepare(pn_stage *stage)
 }
 
 /* Plain C, one way for everything, one layout. */
-const char *pn_target_isa(void)
+const char *pn_target_isa(const pn_run *run)
 {
+    (void)run;
     return "unknown";
 }
 

@@ -52,12 +52,12 @@ static uint64_t hash_options(const pn_options *options)
     h = hash_number(h, (int64_t)options->seed);
     h = hash_number(h, options->allow_divergence);
     h = hash_text(h, options->data);
-    const bool files[] = {options->save, options->checkpoint, options->load, options->resume, options->report};
-    h = hash(h, files, sizeof files);
-    static const char *const variables[] = {"PN_CUDA_EAGER", "PN_CUDA_TF32"};
-    for (int i = 0; i < PN_COUNT(variables); i++)
-        h = hash_text(h, getenv(variables[i]));
-    return h;
+    const bool files[] = {options->save,   options->checkpoint, options->load,
+                          options->resume, options->report,     options->algorithms};
+    const pn_arithmetic *arithmetic = &options->arithmetic;
+    const bool loose[] = {arithmetic->exact, arithmetic->tf32, arithmetic->nondeterministic};
+    h = hash(hash(h, files, sizeof files), loose, sizeof loose);
+    return hash_text(h, getenv("PN_CUDA_EAGER"));
 }
 
 Hello world_hello(const pn_world *world, const pn_options *options)
@@ -88,7 +88,7 @@ bool world_fits(const pn_world *world, const Hello *own, const Hello *hello, cha
         snprintf(text, size, "two processes say that they are rank %d; the second one is on %s (%s)", hello->rank,
                  hello->host, world->launch.by);
     else if (hello->options != own->options)
-        snprintf(text, size, "rank %d (%s) was started with other options, or another PN_CUDA_ variable, than rank 0",
+        snprintf(text, size, "rank %d (%s) was started with other options, or another PN_CUDA_EAGER, than rank 0",
                  hello->rank, hello->host);
     return !*text;
 }

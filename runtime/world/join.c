@@ -157,8 +157,6 @@ static void check_request(const pn_run *run, const pn_options *options, const La
                 launch->size, launch->by);
     if (options->trace)
         pn_fail(NULL, "--trace is for one process, not for %d ranks (%s)", launch->size, launch->by);
-    if (options->algorithms)
-        pn_fail(NULL, "--algorithms is for one process, not for %d ranks (%s)", launch->size, launch->by);
     if (options->layouts)
         pn_fail(NULL, "--layouts is for one process, not for %d ranks (%s)", launch->size, launch->by);
     for (int i = 0; i < program->nphases; i++)

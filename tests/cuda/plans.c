@@ -1,5 +1,5 @@
 /* plans.c: does cuDNN accept every convolution and dense layer of a program? Linked to the stages of a program built
- * for cuda and to runtime/cuda/dense.c and plan.c; runs the inits of all stages, for the GPU that a JSON file
+ * for cuda and to runtime/cuda/{dense,plan,tune}.c; runs the inits of all stages, for the GPU that a JSON file
  * describes. Needs neither a GPU nor a driver (cuDNN 9.8).   usage: plans DEVICE.json [tf32]   prints: plans N, largest
  * workspace, engines What inits do not call is not linked: -Wl,--unresolved-symbols=ignore-all. */
 #include <stdarg.h>
@@ -29,6 +29,12 @@ cuda_place cuda_plan_place(pn_stage *stage)
     (void)stage;
     plans++;
     return (cuda_place){.device = device, .tf32 = tf32};
+}
+
+const char *pn_engine_of(pn_stage *stage, const char *op, const char *pass)
+{
+    (void)stage, (void)op, (void)pass;
+    return NULL;
 }
 
 void cuda_workspace_need(pn_stage *stage, int64_t bytes)

@@ -112,6 +112,19 @@ DescriptorRef graph_of(const Descriptor &plan)
     return graph && !graph->descriptors.empty() ? graph->descriptors[0] : nullptr;
 }
 
+int64_t engine_of(const Descriptor &plan)
+{
+    Handle config = plan.value<Handle>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, nullptr), engine = nullptr;
+    int64_t count = 0, number = 0;
+    if (REAL(cudnnBackendCreateDescriptor)(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS)
+        return 0;
+    if (REAL(cudnnBackendGetAttribute)(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                       &engine) == CUDNN_STATUS_SUCCESS)
+        REAL(cudnnBackendGetAttribute)(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &number);
+    REAL(cudnnBackendDestroyDescriptor)(engine);
+    return number;
+}
+
 cudnnStatus_t execute(cudnnHandle_t handle, Handle plan_handle, Handle pack_handle)
 {
     auto plan = known(plan_handle), pack = known(pack_handle);
@@ -130,6 +143,7 @@ cudnnStatus_t execute(cudnnHandle_t handle, Handle plan_handle, Handle pack_hand
         return status;
     Work work;
     work.kind = Kind::dnn;
+    work.ticks = uint64_t(1 + plan->engine);
     work.label = dnn_label(*job->graph);
     if (work.label.empty() || !dnn_job_ok(*job))
         return CUDNN_STATUS_BAD_PARAM;
@@ -212,10 +226,11 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(Handle handle, cudnnBackendAttribu
     if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE)
         return give_device(handle, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
     cudnnStatus_t status = REAL(cudnnBackendSetAttribute)(handle, name, type, number, values);
-    if (status == CUDNN_STATUS_SUCCESS && name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH) {
+    bool heuristics = name == CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, engine = name == CUDNN_ATTR_ENGINE_OPERATION_GRAPH;
+    if (status == CUDNN_STATUS_SUCCESS && (heuristics || engine)) {
         auto graph = known(*(const Handle *)values);
         if (graph && graph->find(CUDNN_ATTR_OPERATIONGRAPH_HANDLE))
-            return give_device(handle, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+            return give_device(handle, heuristics ? CUDNN_ATTR_ENGINEHEUR_DEVICEPROP : CUDNN_ATTR_ENGINE_DEVICEPROP);
     }
     return status;
 }
@@ -245,6 +260,8 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(Handle handle)
         return CUDNN_STATUS_NOT_SUPPORTED;
     cudnnStatus_t status = REAL(cudnnBackendFinalize)(handle);
     auto descriptor = known(handle);
+    if (descriptor && descriptor->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR && status == CUDNN_STATUS_SUCCESS)
+        descriptor->engine = engine_of(*descriptor);
     if (descriptor && descriptor->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
         count(status == CUDNN_STATUS_SUCCESS ? "cudnn plans accepted" : "cudnn plans refused");
     return status;

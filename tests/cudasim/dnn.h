@@ -18,6 +18,7 @@ struct Descriptor {
     cudnnBackendDescriptorType_t type;
     std::map<int, Attribute> attributes;
     DescriptorRef graph; // of an engine configuration that heuristics gave
+    int64_t engine = 0;  // of an execution plan: its number
 
     const Attribute *find(int name) const
     {

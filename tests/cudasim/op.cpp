@@ -19,7 +19,7 @@ Op *current;
 namespace
 {
 struct State {
-    uint64_t numbered = 0, finished = 0;
+    uint64_t numbered = 0, finished = 0, ticks = 0;
     std::map<uint64_t, OpRef> pending; // submitted, not done
     std::map<uint64_t, OpRef> ready;   // of these: nothing is missing, not begun
 };
@@ -220,7 +220,13 @@ OpRef make_op(const Work &work, int device, int timeline, const std::string &whe
     op->where = where;
     op->from_host = host_clock();
     op->from_own = own_clock;
+    state().ticks += work.ticks;
     return op;
+}
+
+uint64_t ticks()
+{
+    return state().ticks;
 }
 
 void need(const OpRef &op, const OpRef &earlier)

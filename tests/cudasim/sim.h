@@ -136,6 +136,7 @@ struct Work {    // what a stream is asked to do; runs any number of times
     std::function<void(Op &)> run;
     std::vector<Pin> pins;
     std::shared_ptr<Exchange> exchange;
+    uint64_t ticks = 1; // by which it moves the clock of events on
 };
 struct Op {
     uint64_t id = 0;
@@ -157,6 +158,7 @@ struct Op {
 using OpRef = std::shared_ptr<Op>;
 extern Op *current; // the operation that runs now
 OpRef make_op(const Work &work, int device, int timeline, const std::string &where);
+uint64_t ticks();                                         // of all operations so far
 void need(const OpRef &op, const OpRef &earlier);         // earlier may be null or done
 void queue_behind(const OpRef &op, const OpRef &earlier); // in time only: not known to come before it
 void submit(const OpRef &op);

@@ -10,7 +10,6 @@ namespace
 struct State {
     std::vector<CUstream_st *> streams; // live ones, legacy ones too
     CUstream_st *legacy[max_devices] = {};
-    uint64_t events = 0;
 };
 State &state()
 {
@@ -60,7 +59,7 @@ void record(CUevent_st *event, CUstream_st *stream)
 {
     event->capture = stream->capture;
     event->needs = stream->needs;
-    event->when = ++state().events;
+    event->when = ticks() + 1;
     if (stream->capture)
         return;
     event->op = stream->tail;
@@ -327,7 +326,7 @@ EXPORT cudaError_t cudaEventQuery(cudaEvent_t event)
     return query(event->op) ? cudaSuccess : cudaErrorNotReady;
 }
 
-// Not a measurement: the number of events recorded between, in microseconds.
+// Not a measurement: a microsecond for each operation that was enqueued between; for one of cuDNN, the number of its engine.
 EXPORT cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
     Call call("cudaEventElapsedTime");

@@ -33,7 +33,7 @@ static int choose_winograd(world *w)
     const struct pn_algorithms *all = w->run.algorithms;
     assert_int_equal(all->count, 3);
     for (int i = 0; i < all->count; i++)
-        assert_int_equal(all->line[i].choice, all->line[i].possible ? PN_WINOGRAD : PN_DIRECT);
+        assert_string_equal(all->line[i].choice, all->line[i].possible ? "winograd" : "direct");
     return possible;
 }
 
@@ -42,7 +42,7 @@ static int choose_winograd(world *w)
 static void conv_check_with(const conv_case *c, bool exact, int winograd)
 {
     world *w = world_new();
-    w->run.exact = exact;
+    w->run.arithmetic.exact = exact;
     if (winograd != 0) {
         w->run.algorithms = pn_alloc(sizeof *w->run.algorithms);
         w->run.algorithms->measures = true;
