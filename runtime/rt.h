@@ -118,7 +118,8 @@ struct pn_run {
     int64_t loader_bytes;             /* of its rings */
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
     pn_arithmetic arithmetic;         /* what is asked of convolutions */
-    atomic_int stop;                  /* 1: a stage failed */
+    const char *gpu;    /* --plans: the file that describes the GPU: there is none, inits are all that runs */
+    atomic_int stop;    /* 1: a stage failed */
     atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
     const struct pn_recipe *recipe;       /* optimiser and learning rate (core/choices.h) */
     const struct pn_recipe *phase_recipe; /* per phase; policy NULL: that of the run */
@@ -289,7 +290,7 @@ typedef struct {
 void pn_target_exchange(pn_stage *stage, const pn_transfer *transfer, int count, bool with_next);
 void pn_target_pace(pn_stage *stage, int64_t round); /* waits while the device is too many rounds behind */
 void pn_target_abort(pn_run *run);                   /* any thread: ends what waits for other ranks */
-extern const bool pn_target_loose;                   /* --tf32 and --nondeterministic mean something to it */
+extern const bool pn_target_engines;                 /* its library has engines: --tf32, --nondeterministic, --plans */
 /* Instructions that its kernels use, or the GPU: what measurements hold for; "unknown". */
 const char *pn_target_isa(const pn_run *run);
 /* Between prepare and the first step, if algorithms are to be measured: one round over those of the stage, on the

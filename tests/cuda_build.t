@@ -22,21 +22,16 @@ example() {
     ok $? "$name: facts of $(wc -l <<<"$text") kernels"
     is "$(awk -v most=$most_registers '$2 > most || $3 + $4 > 0' <<<"$text")" "" \
         "$name: no kernel spills or needs more than $most_registers registers"
-    # The stages' inits ask the real cuDNN, for GPUs that are only described.
-    "${CC:-gcc}" -std=c11 -O1 -iquote "$ROOT/runtime" -isystem "$cuda/include" -Wall -Wextra -Werror -o "$WORK/$name/plans" \
-        "$ROOT/tests/cuda/plans.c" "$ROOT"/runtime/cuda/{dense,plan,tune}.c "$WORK/$name"/build/*.o "${libraries[@]}" \
-        -no-pie -Wl,-z,lazy,--unresolved-symbols=ignore-all >"$WORK/log" 2>&1 || note "$(cat "$WORK/log")"
     for gpu in cuda/a100 cudasim/h200 cuda/b200; do
-        text=$("$WORK/$name/plans" "$ROOT/tests/$gpu.json" 2>&1)
-        like "$text" '^plans [1-9].* fused [1-9]' "$name: cuDNN accepts all its layers for ${gpu#*/}, some with bias and relu"
-        note "$text"
+        text=$("$WORK/$name/$name" --plans "$ROOT/tests/$gpu.json" 2>&1)
+        like "$text" '^[1-9][0-9]* plans$' "$name: cuDNN accepts all its layers for ${gpu#*/}"
+        note "$(tail -1 <<<"$text"), $(grep -c 'engine .*, \(bias\|relu\)' <<<"$text") with bias or relu"
+        like "$text" ' forward  *engine [0-9:=]*, ' "... some with bias and relu"
     done
-    text=$("$WORK/$name/plans" "$ROOT/tests/cudasim/h200.json" tf32 2>&1)
-    like "$text" '^plans [1-9]' "$name: also with TF32 on an h200"
+    text=$("$WORK/$name/$name" --plans "$ROOT/tests/cudasim/h200.json" --tf32 2>&1)
+    like "$text" '^[1-9][0-9]* plans$' "$name: also with TF32 on an h200"
 }
 
-# cuDNN as the generated programs are linked to it
-read -r -a libraries < <("$PNETC" flags --libs=cuda | grep -o '[^ ]*libcudnn[^ ]* [^ ]*')
 example lenet5 "$ROOT/examples/lenet5.pnet"
 example cifar_quick "$ROOT/examples/cifar_quick.pnet"
 example alexnet "$ROOT/examples/alexnet.pnet"
@@ -80,6 +75,14 @@ driver old 12000
 says 'driver is too old: it is for CUDA 12\.0' "an old driver" "LD_LIBRARY_PATH=$WORK/old"
 driver idle 99000
 says 'there is no GPU: the CUDA driver is there' "a driver without a GPU" "LD_LIBRARY_PATH=$WORK/idle"
+
+# ---- GPUs that cannot be described ----
+"$program" --plans none.json >"$WORK/out" 2>&1
+is "$? $(cat "$WORK/out")" "1 error: cannot read none.json: No such file or directory" "--plans: a file that is not there"
+echo '{}' >"$WORK/empty.json"
+"$program" --plans "$WORK/empty.json" >"$WORK/out" 2>&1
+is $? 1 "--plans: no description: exit 1"
+like "$(cat "$WORK/out")" 'empty.json is no description of a GPU that cuDNN' "--plans: no description: says so"
 
 # ---- what is launched must be what was compiled ----
 sed -i 's/{"loss_sum", 3, 20,/{"loss_sum", 3, 24,/; s/{"maxpool_k", 3, 24,/{"maxpool_k", 4, 32,/' "$WORK/lenet5/build/kernels.c"

@@ -29,7 +29,7 @@ is "$code" 0 "it measures: no report"
 [ "$code" = 0 ] || note "$text"
 like "$text" '^algorithms: an engine of cuDNN [0-9.]+ for each of 14 passes \(measured, written to first.txt\)$' "says so"
 is "$(head -5 first.txt | sed 's/cuDNN [0-9.]*/cuDNN V/')" \
-    "$(printf 'algorithms 1\nprogram lenet5\nbatch 4\nlibrary cuDNN V\nisa sm_90 NVIDIA H200')" "the file says of what"
+    "$(printf 'algorithms 1\nprogram lenet5\nbatch 4\nlibrary cuDNN V\nisa sm_90 cudasim NVIDIA H200')" "the file says of what"
 is "$(grep -Evc '^op [a-z0-9]+ (forward|backward_data|backward_weights) [0-9]+(:[0-9]+=[0-9]+)* [0-9]+\.[0-9] ([0-9]+\.[0-9]|-)$' first.txt)" 5 \
     "a line a pass: engine, knobs, times"
 # by the clock a run takes a microsecond and one for each number; two events and a launch make a quarter more
@@ -80,12 +80,12 @@ refused() { # NAME LINE PATTERN [OPTION]: of edited.txt
     like "$text" "^error: edited.txt:$2: .*$3" "$1: says so"
 }
 sed 's/^isa .*/isa sm_80 NVIDIA A100/' first.txt >edited.txt
-refused "another GPU" 5 "this must be 'isa sm_90 NVIDIA H200'; remove the file to measure anew"
+refused "another GPU" 5 "this must be 'isa sm_90 cudasim NVIDIA H200'; remove the file to measure anew"
 sed 's/^library .*/library cuDNN 9.0.0/' first.txt >edited.txt
 refused "another cuDNN" 4 "this must be 'library cuDNN"
 cp first.txt edited.txt
-refused "--tf32" 5 "this must be 'isa sm_90 NVIDIA H200, tf32'" --tf32
-refused "--nondeterministic" 5 "this must be 'isa sm_90 NVIDIA H200, nondeterministic'" --nondeterministic
+refused "--tf32" 5 "this must be 'isa sm_90 cudasim NVIDIA H200, tf32'" --tf32
+refused "--nondeterministic" 5 "this must be 'isa sm_90 cudasim NVIDIA H200, nondeterministic'" --nondeterministic
 line=$(grep -n '^op conv2 backward_weights' first.txt | cut -d: -f1)
 sed "${line}s/weights [^ ]*/weights 9999/" first.txt >edited.txt
 refused "an engine that is no more" "$line" "conv2: cuDNN refuses the engine: .*remove the file"
@@ -102,7 +102,7 @@ refused "an operation that is not there" '[0-9]+' 'lenet5 has no forward of conv
 # ---- what engines may do to numbers ----
 simulate -- --steps 0 --algorithms tf32.txt --tf32
 is "$code" 0 "--tf32 measures: no report"
-like "$(sed -n 5p tf32.txt)" '^isa sm_90 NVIDIA H200, tf32$' "--tf32: the file says so"
+like "$(sed -n 5p tf32.txt)" '^isa sm_90 cudasim NVIDIA H200, tf32$' "--tf32: the file says so"
 new=$(awk 'NR == FNR { strict[$2 $3 $4]; next } $1 == "op" && !($2 $3 $4 in strict) { print FNR; exit }' first.txt tf32.txt)
 [ -n "$new" ]
 ok $? "--tf32: other engines"

@@ -58,7 +58,7 @@ static bool init_stages(pn_run *run)
         if (!guarded(stage, stage->def->init))
             return false;
     }
-    for (int i = 0; i < run->program->nstages; i++) {
+    for (int i = 0; i < run->program->nstages && !run->gpu; i++) {
         pn_stage *stage = &run->stage[i];
         if (!stage->here)
             continue;
@@ -134,6 +134,35 @@ static int tell_layouts(pn_run *run)
         printf("%d cop%s of a training or test step change%s one\n  %5s %12s  %-28s %s\n", count,
                count == 1 ? "y" : "ies", count == 1 ? "s" : "", "stage", "bytes", "of", "what");
     each_reorder(run, print_reorder, NULL);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
+    return 1;
+}
+
+typedef struct {
+    int stage, count;
+} PlanList;
+
+static void print_plan(void *to, const char *op, const char *pass, const char *algorithm, const char *code)
+{
+    PlanList *list = to;
+    (void)algorithm;
+    printf("  %5d  %-24s %-16s %s\n", list->stage, op, pass, code);
+    list->count++;
+}
+
+/* Engines are chosen when operations are created, too. */
+static int tell_plans(pn_run *run)
+{
+    PlanList list = {0, 0};
+    printf("plans        target %s, %s, for %s:\n  %5s  %-24s %-16s %s\n", pn_target_name, pn_target_version(),
+           run->gpu, "stage", "of", "pass", "engine, its knobs; bias, relu: in the same plan");
+    for (int i = 0; i < run->program->nstages; i++) {
+        list.stage = i;
+        pn_target_algorithms(&run->stage[i], print_plan, &list);
+    }
+    printf("%d plans\n", list.count);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
     fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
@@ -310,7 +339,9 @@ int pn_main(const pn_program *program, int argc, char **argv)
     run->timeout = options.timeout;
     run->threads = count_threads(program, options.threads);
     run->arithmetic = options.arithmetic;
-    world_open(run, &options);
+    run->gpu = options.plans;
+    if (!options.plans)
+        world_open(run, &options);
     probe(options.save);
     probe(options.checkpoint);
     probe(options.report);
@@ -319,7 +350,8 @@ int pn_main(const pn_program *program, int argc, char **argv)
     pn_target_open(run);
     if (run->world)
         world_meet(run, options.quiet);
-    if (!options.layouts)
+    const bool trains = !options.layouts && !options.plans;
+    if (trains)
         set_course(run, &options);
     pn_recipe recipe;
     recipe_resolve(&recipe, program, run->steps);
@@ -328,11 +360,11 @@ int pn_main(const pn_program *program, int argc, char **argv)
     for (int i = 0; i < program->nphases; i++)
         recipe_of_phase(&phase_recipe[i], &recipe, program->phase[i].lr);
     run->phase_recipe = phase_recipe;
-    if (!options.layouts)
+    if (trains)
         pn_loader_open(run, pn_target_gathers ? 0 : options.prefetch);
 
     pn_target_thread(run);
-    if (options.algorithms) {
+    if (options.algorithms && !options.plans) {
         algorithms_open(run, options.algorithms);
         if (run->algorithms->measures && run->world)
             pn_fail(NULL, "%s is not there, and %d ranks measure nothing: let one process write it", options.algorithms,
@@ -341,8 +373,10 @@ int pn_main(const pn_program *program, int argc, char **argv)
             printf("measuring algorithms\n");
         fflush(stdout);
     }
-    if (!init_stages(run) || (options.algorithms && !settle_algorithms(run)))
+    if (!init_stages(run) || (run->algorithms && !settle_algorithms(run)))
         return failed(run);
+    if (options.plans)
+        return tell_plans(run);
     if (options.layouts)
         return tell_layouts(run);
     if (options.algorithms && !options.quiet)

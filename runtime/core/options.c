@@ -5,7 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { IS_FLAG, IS_LOOSE, IS_COUNT, IS_THREADS, IS_SEED, IS_TEXT, IS_TRANSPORT, IS_HELP, IS_VERSION } Kind;
+typedef enum {
+    IS_FLAG,
+    IS_ENGINE_FLAG,
+    IS_COUNT,
+    IS_THREADS,
+    IS_SEED,
+    IS_TEXT,
+    IS_ENGINE_TEXT,
+    IS_TRANSPORT,
+    IS_HELP,
+    IS_VERSION
+} Kind;
 typedef struct {
     const char *name, *argument, *doc;
     Kind kind;
@@ -52,10 +63,10 @@ static int usage(const pn_program *program)
     return 2;
 }
 
-/* What only some targets can be asked for. */
+/* Only some targets can be asked for engines of their library. */
 static bool is_known(const Option *option)
 {
-    return option->kind != IS_LOOSE || pn_target_loose;
+    return (option->kind != IS_ENGINE_FLAG && option->kind != IS_ENGINE_TEXT) || pn_target_engines;
 }
 
 static void print_help(const pn_program *program, const Option *option, int count)
@@ -160,6 +171,7 @@ static bool parse_value(const Option *option, const char *text)
     case IS_TRANSPORT:
         return parse_transport(text, option->to);
     case IS_TEXT:
+    case IS_ENGINE_TEXT:
         if (*text) {
             *(const char **)option->to = text;
             return true;
@@ -265,12 +277,14 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
          IS_TEXT, &options->algorithms},
         {"exact", NULL, "do all convolutions directly: no Winograd, exact on small integers", IS_FLAG,
          &options->arithmetic.exact},
-        {"tf32", NULL, "let convolutions round what they multiply to TF32 (default: f32 throughout)", IS_LOOSE,
+        {"tf32", NULL, "let convolutions round what they multiply to TF32 (default: f32 throughout)", IS_ENGINE_FLAG,
          &options->arithmetic.tf32},
-        {"nondeterministic", NULL, "let them sum in an order that varies: runs do not repeat bit for bit", IS_LOOSE,
-         &options->arithmetic.nondeterministic},
+        {"nondeterministic", NULL, "let them sum in an order that varies: runs do not repeat bit for bit",
+         IS_ENGINE_FLAG, &options->arithmetic.nondeterministic},
         {"allow-divergence", NULL, "go on when the loss is no number or explodes, instead of ending with status 3",
          IS_FLAG, &options->allow_divergence},
+        {"plans", "GPU.json", "list the engines of cuDNN for a GPU that is only described, and end", IS_ENGINE_TEXT,
+         &options->plans},
         {"layouts", NULL, "list the copies of a step that only change a layout, and end", IS_FLAG, &options->layouts},
         {"quiet", NULL, "print the last line only", IS_FLAG, &options->quiet},
         {"help", NULL, "print this", IS_HELP, NULL},
@@ -303,7 +317,7 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
             printf("%s (pnetc %s, target %s: %s)\n", program->name, PN_VERSION, pn_target_name, pn_target_version());
             return printed();
         }
-        if (option->kind == IS_FLAG || option->kind == IS_LOOSE) {
+        if (option->kind == IS_FLAG || option->kind == IS_ENGINE_FLAG) {
             *(bool *)option->to = true;
             continue;
         }

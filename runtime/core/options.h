@@ -13,7 +13,8 @@ typedef struct {
     uint64_t seed;
     bool seed_given;
     double timeout; /* seconds; from the environment, PN_TIMEOUT */
-    const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms; /* NULL: not given */
+    const char *data, *metrics, *save, *load, *checkpoint, *resume, *report, *trace, *algorithms,
+        *plans; /* NULL: not given */
     const pn_transport *transport;
     bool allow_divergence; /* a loss that is no number ends nothing */
     bool layouts, quiet;

@@ -48,9 +48,10 @@ typedef struct {
     int64_t arena_bytes, placed;
     void *samples[2]; /* the data set: training, test */
     void *labels[2];
-    struct cuda_ranks *ranks;      /* exchange.c; NULL: one process runs all stages */
-    char about[96], identity[160]; /* for the table of ranks */
-    char measured[320];            /* what measurements hold for */
+    struct cuda_ranks *ranks;           /* exchange.c; NULL: one process runs all stages */
+    cudnnBackendDescriptor_t described; /* --plans: there is no GPU, nothing has memory, nothing is run; else NULL */
+    char about[96], identity[160];      /* for the table of ranks */
+    char measured[320];                 /* what measurements hold for */
 } cuda_device;
 
 typedef struct cuda_stage cuda_stage;

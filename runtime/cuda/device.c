@@ -1,5 +1,6 @@
 /* device.c: target cuda: finding the GPU, memory on it, what a stage gets before the first step. */
 #define _DEFAULT_SOURCE /* setenv */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ const char *const pn_target_name = "cuda";
 const bool pn_target_gathers = true;
 const int pn_target_most_threads = 1;
 const bool pn_target_ranks = true;
-const bool pn_target_loose = true;
+const bool pn_target_engines = true;
 
 enum { LEAST_SM = 75 }; /* what CUDA 13 still compiles for */
 
@@ -110,6 +111,30 @@ void pn_target_describe(const pn_run *run, const char **device, const char **ide
     *identity = own->identity;
 }
 
+/* A GPU of which there is only what cuDNN says of it: JSON (cuDNN documentation, device-less ahead-of-time
+ * compilation; 9.8). */
+static void describe_only(cuda_device *device, const char *path)
+{
+    enum { MOST = 1 << 16 };
+    char *text = pn_alloc(MOST);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        pn_fail(NULL, "cannot read %s: %s", path, strerror(errno));
+    const size_t length = fread(text, 1, MOST - 1, file);
+    const bool good = !ferror(file);
+    fclose(file);
+    cudnnBackendDescriptor_t described = NULL;
+    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &described);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendSetAttribute(described, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                          (int64_t)length, text);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnnBackendFinalize(described);
+    if (!good || status != CUDNN_STATUS_SUCCESS)
+        pn_fail(NULL, "%s is no description of a GPU that %s takes", path, pn_target_version());
+    device->described = described;
+}
+
 static void need_memory(int64_t bytes, const char *what)
 {
     size_t unused = 0, total = 0;
@@ -124,6 +149,10 @@ void pn_target_open(pn_run *run)
     cuda_device *device = pn_alloc(sizeof *device);
     run->target = device;
     cuda_kernels_check(run->program);
+    if (run->gpu) {
+        describe_only(device, run->gpu);
+        return;
+    }
     if (run->world && setenv("CUDA_MODULE_LOADING", "EAGER", 0) != 0) /* before the first call (exchange.c) */
         pn_fail(NULL, "out of memory for a variable of the environment");
     find_device(device, run);
@@ -143,7 +172,8 @@ void pn_target_open(pn_run *run)
 void pn_target_thread(const pn_run *run)
 {
     const cuda_device *device = run->target;
-    CU(NULL, NULL, cudaSetDevice(device->number));
+    if (!device->described)
+        CU(NULL, NULL, cudaSetDevice(device->number));
 }
 
 /* ---- memory ---- */
@@ -157,6 +187,8 @@ void cuda_region(const void *start, int64_t bytes, const char *name)
 void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what)
 {
     void *memory = NULL;
+    if (stage && stage->run->gpu)
+        return NULL;
     const cudaError_t error = cudaMalloc(&memory, bytes > 0 ? (size_t)bytes : 1);
     if (error == cudaErrorMemoryAllocation) {
         size_t unused = 0, total = 0;
@@ -176,6 +208,8 @@ void *cuda_alloc(pn_stage *stage, int64_t bytes, const char *what)
 void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots)
 {
     cuda_device *device = stage->run->target;
+    if (device->described)
+        return NULL;
     char *at = device->arena + device->placed;
     device->placed += bytes * slots;
     if (bytes % 64 != 0 || device->placed > device->arena_bytes)
@@ -199,6 +233,9 @@ void pn_place_weights(pn_stage *stage, const pn_weights *weights)
     def->state = weights->state;
     def->ahead = weights->ahead;
     def->running = weights->running;
+    stage->def = def;
+    if (stage->run->gpu)
+        return;
     const size_t bytes = sizeof(float) * (size_t)def->weight_floats;
     for (int v = 0; v < def->versions; v++)
         CU(stage, "weights", cudaMemset(def->weights + v * def->weight_floats, 0, bytes));
@@ -206,7 +243,6 @@ void pn_place_weights(pn_stage *stage, const pn_weights *weights)
     for (int k = 0; k < def->states; k++)
         CU(stage, "weights", cudaMemset(def->state + k * def->weight_floats, 0, bytes));
     CU(stage, "weights", cudaDeviceSynchronize());
-    stage->def = def;
 }
 
 /* ---- a stage ---- */
@@ -230,6 +266,8 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
     stage->target = cuda;
     cuda->stage = stage;
     cuda->device = stage->run->target;
+    if (cuda->device->described)
+        return cuda;
     CU(stage, NULL, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking));
     DNN(stage, NULL, cudnnCreate(&cuda->dnn));
     DNN(stage, NULL, cudnnSetStream(cuda->dnn, cuda->stream));
@@ -244,7 +282,9 @@ cuda_stage *cuda_stage_of(pn_stage *stage)
 cuda_place cuda_plan_place(pn_stage *stage)
 {
     const pn_arithmetic *may = &stage->run->arithmetic;
-    return (cuda_place){.handle = cuda_stage_of(stage)->dnn,
+    const cuda_stage *cuda = cuda_stage_of(stage);
+    return (cuda_place){.handle = cuda->dnn,
+                        .device = cuda->device->described,
                         .tf32 = may->tf32,
                         .nondeterministic = may->nondeterministic,
                         .exact = may->exact};

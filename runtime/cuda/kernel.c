@@ -85,7 +85,8 @@ static cuda_kernel get(pn_stage *stage, const char *op, const char *name, const 
     const cuda_device *device = stage->run->target;
     cuda_kernel kernel = {op, name, takes, blocks, NULL};
     check_facts(stage->run->program->image, name, takes);
-    CU(stage, name, cudaLibraryGetKernel(&kernel.kernel, device->library, name));
+    if (!device->described)
+        CU(stage, name, cudaLibraryGetKernel(&kernel.kernel, device->library, name));
     return kernel;
 }
 

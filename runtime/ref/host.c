@@ -57,7 +57,7 @@ bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)
 }
 
 const bool pn_target_ranks = false;
-const bool pn_target_loose = false;
+const bool pn_target_engines = false;
 
 void pn_target_describe(const pn_run *run, const char **device, const char **identity)
 {
