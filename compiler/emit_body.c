@@ -73,8 +73,8 @@ static void print_function(Emit *e, const char *name, const char *number, const 
             continue;
         if (emit_mentions(e, value->name))
             *vec_push(e->arena, &all) =
-                (Line){arena_printf(e->arena, "const float *%s = pn_held(stage, &%s.forward, n);", value->name,
-                                    e->register_name[value->place.index]),
+                (Line){arena_printf(e->arena, "const %s *%s = pn_held(stage, &%s.forward, n);",
+                                    value_type(e, value->id), value->name, e->register_name[value->place.index]),
                        values_text(e, value->id)};
     }
     for (int i = 0; i < e->lines.count; i++)
@@ -184,8 +184,8 @@ static void take_inputs(Emit *e)
 static void take(Emit *e, StageValue *value)
 {
     value->taken = true;
-    emit_commented(e, crossing(e, "from", e->stage - 1), "const float *%s = pn_take(stage, &%s.%s, n);", value->name,
-                   e->register_name[value->in_index], way(e));
+    emit_commented(e, crossing(e, "from", e->stage - 1), "const %s *%s = pn_take(stage, &%s.%s, n);",
+                   value_type(e, value->id), value->name, e->register_name[value->in_index], way(e));
 }
 
 static void done(Emit *e, int edge, const char *channel)
@@ -220,8 +220,8 @@ static void print_forward_node(Emit *e, NodeId id)
             take(e, in);
     }
     if (value->out)
-        emit_commented(e, crossing(e, "to", e->stage + 1), "float *%s = pn_room(stage, &%s.%s, n);", value->name,
-                       e->register_name[value->out_index], way(e));
+        emit_commented(e, crossing(e, "to", e->stage + 1), "%s *%s = pn_room(stage, &%s.%s, n);",
+                       value_type(e, value->id), value->name, e->register_name[value->out_index], way(e));
     (e->part == PART_TEST && verbs->evaluate ? verbs->evaluate : verbs->forward)(e, node);
     if (value->out)
         emit_line(e, "pn_give(stage, &%s.%s, n);", e->register_name[value->out_index], way(e));
@@ -271,8 +271,8 @@ static void room_gradient(Emit *e, StageValue *value)
     if (!value->in || !value->in->gradient || value->roomed)
         return;
     value->roomed = true;
-    emit_commented(e, crossing(e, "to", e->stage - 1), "float *%s = pn_room(stage, &%s.gradient, n);",
-                   value->gradient_name, e->register_name[value->in_index]);
+    emit_commented(e, crossing(e, "to", e->stage - 1), "%s *%s = pn_room(stage, &%s.gradient, n);",
+                   value_type(e, value->id), value->gradient_name, e->register_name[value->in_index]);
 }
 
 static void give_gradient(Emit *e, const StageValue *value)
@@ -290,7 +290,8 @@ static void arrive(Emit *e, StageValue *value)
     const char *out = e->register_name[value->out_index];
     const char *comment = crossing(e, "from", e->stage + 1);
     if (!value->gradient && !value->in) {
-        emit_commented(e, comment, "float *%s = pn_take(stage, &%s.gradient, n);", value->gradient_name, out);
+        emit_commented(e, comment, "%s *%s = pn_take(stage, &%s.gradient, n);", value_type(e, value->id),
+                       value->gradient_name, out);
         return;
     }
     room_gradient(e, value);

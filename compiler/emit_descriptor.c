@@ -114,7 +114,9 @@ static void weight_sizes(Emit *e, Words *sizes, Words *own)
     const StagePlan *plan = &e->plan->stage[e->stage];
     if (has_params(e)) {
         add_size(e, sizes, "weights", plan->versions);
-        add_flat(e, sizes, "dw", "WEIGHTS");
+        if (plan->masters)
+            add_flat(e, sizes, "masters", "WEIGHTS");
+        add_flat(e, sizes, "dw", plan->masters ? "VERSION" : "WEIGHTS");
         add_flat(e, own, "dw", "WEIGHTS");
         if (plan->sums) {
             add_flat(e, sizes, "gradient_sum", "WEIGHTS");
@@ -237,7 +239,8 @@ static void weight_rows(Emit *e, Text *out)
     const StagePlan *plan = &e->plan->stage[e->stage];
     const bool params = has_params(e);
     if (params && e->device)
-        text_printf(out, "    .param = param, .nparams = PARAMS, .weight_floats = WEIGHTS,\n");
+        text_printf(out, "    .param = param, .nparams = PARAMS, .weight_floats = WEIGHTS,%s\n",
+                    plan->masters ? " .version_floats = VERSION, .bf16_at = BF16_AT," : "");
     else if (params)
         text_printf(out,
                     "    .param = param, .nparams = PARAMS,\n    %s.weight_floats = WEIGHTS, .gradient = dw,%s%s\n",

@@ -139,8 +139,9 @@ static void memory_row(Emit *e, Text *out)
     if (e->halves)
         text_printf(&text, " + %lld B forward", (long long)plan->forward_transient_bytes);
     if (plan->weight_floats)
-        text_printf(&text, ", weights %lld x (%d version%s, gradient%s, %d state%s%s)", (long long)plan->weight_floats,
-                    plan->versions, plan->versions == 1 ? "" : "s", plan->sums ? ", sum" : "", plan->states,
+        text_printf(&text, ", weights %lld x (%s%d version%s, gradient%s, %d state%s%s)",
+                    (long long)plan->weight_floats, plan->masters ? "f32 masters, " : "", plan->versions,
+                    plan->versions == 1 ? "" : "s", plan->sums ? ", sum" : "", plan->states,
                     plan->states == 1 ? "" : "s",
                     plan->ahead ? arena_printf(e->arena, ", %d looked ahead", plan->ahead) : "");
     if (plan->running_floats)

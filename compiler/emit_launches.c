@@ -107,6 +107,7 @@ void emit_count(Emit *e, const char *const *code, int count)
         return;
     DeviceStage *stage = &e->on_device[e->stage];
     Launches *to = e->part == PART_FORWARD ? &stage->forward : &stage->backward;
+    const bool fuses = e->graph->precision == PRECISION_F32; /* runtime/cuda/plan.h */
     bool inputs = false, drops = false;
     for (int i = 0; i < count; i++) {
         const char *verb = verb_of(e, code[i]), *op = operation_of(e, code[i]);
@@ -117,7 +118,7 @@ void emit_count(Emit *e, const char *const *code, int count)
             for (int p = 0; p < COUNT(verbs[v].passes) && verbs[v].passes[p]; p++) {
                 const int uses = emit_kernel_uses(e, op, verbs[v].passes[p]);
                 to->kernels += uses;
-                to->fusible += strcmp(verbs[v].passes[p], "finish") ? 0 : uses;
+                to->fusible += fuses && !strcmp(verbs[v].passes[p], "finish") ? uses : 0;
             }
         }
         to->kernels += further(e, verb, code[i], op);

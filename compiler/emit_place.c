@@ -19,7 +19,9 @@ static void place_weights(Emit *e, Text *out)
     if (!trained)
         return;
     place_ring(e, out, "weights", plan->versions);
-    place_flat(out, "dw", "WEIGHTS");
+    if (plan->masters)
+        place_flat(out, "masters", "WEIGHTS");
+    place_flat(out, "dw", plan->masters ? "VERSION" : "WEIGHTS");
     if (plan->sums)
         place_flat(out, "gradient_sum", "WEIGHTS");
     if (plan->states)
@@ -28,9 +30,10 @@ static void place_weights(Emit *e, Text *out)
         place_ring(e, out, "ahead", plan->ahead);
     if (plan->running_floats)
         place_flat(out, "running", "RUNNING");
-    text_printf(out, "    pn_place_weights(stage, &(pn_weights){weights[0], dw, %s, %s, %s, %s});\n",
-                plan->sums ? "gradient_sum" : "NULL", plan->states ? "state[0]" : "NULL",
-                plan->ahead ? "ahead[0]" : "NULL", plan->running_floats ? "running" : "NULL");
+    text_printf(out, "    pn_place_weights(stage, &(pn_weights){weights[0], %s, dw, %s, %s, %s, %s});\n",
+                plan->masters ? "masters" : "NULL", plan->sums ? "gradient_sum" : "NULL",
+                plan->states ? "state[0]" : "NULL", plan->ahead ? "ahead[0]" : "NULL",
+                plan->running_floats ? "running" : "NULL");
 }
 
 /* The slots of the registers that this stage gives, and the gradients that come back in them. */

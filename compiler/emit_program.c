@@ -40,7 +40,8 @@ void emit_header_file(Emit *e, Text *out)
     const Graph *graph = e->graph;
     const char *guard = upper(e->arena, e->net);
     head(e, out, "what its files share");
-    text_printf(out, "#ifndef PN_PROGRAM_%s_H\n#define PN_PROGRAM_%s_H\n\n#include \"pn.h\"\n", guard, guard);
+    text_printf(out, "#ifndef PN_PROGRAM_%s_H\n#define PN_PROGRAM_%s_H\n\n%s#include \"pn.h\"\n", guard, guard,
+                e->device ? "#define PN_DEVICE /* values lie where the host cannot read them */\n" : "");
 
     text_printf(out, "\n/* Inputs, as pn_input counts them. Every buffer holds a %s of %lld%s. */\nenum { ",
                 graph->microbatches > 1 ? "microbatch" : "minibatch", (Int)graph->batch,
@@ -50,16 +51,16 @@ void emit_header_file(Emit *e, Text *out)
     text_printf(out, " };\n");
 
     if (e->pipe->nedges)
-        text_printf(out, "\n/* Pipeline registers: rings of slots in %s memory, [slots][floats] */\n",
-                    e->device ? "device" : "static");
+        text_printf(out, "\n/* Pipeline registers: rings of slots in %s memory, [slots][%s] */\n",
+                    e->device ? "device" : "static", element_of_values(graph) == ELEMENT_F32 ? "floats" : "elements");
     for (int i = 0; i < e->pipe->nedges; i++) {
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];
         const char *name = e->register_name[i];
-        const Int floats = (Int)(reg->slot_bytes / (Int)sizeof(float));
+        const Int floats = (Int)value_items(e, edge->value, reg->slot_bytes);
         text_printf(out, "extern pn_register %s; /* %s, stage %d to %d */\n", name, values_text(e, edge->value),
                     edge->from, edge->from + 1);
-        text_printf(out, "extern float ");
+        text_printf(out, "extern %s ", value_type(e, edge->value));
         register_array(e, out, name, "value", reg->forward_slots, floats);
         if (edge->gradient)
             register_array(e, out, name, ", gradient", reg->gradient_slots, floats);
@@ -82,9 +83,9 @@ static void channel(Emit *e, Text *out, int index, const char *field, const char
     const Edge *edge = &e->pipe->edge[index];
     const char *value = e->graph->node[edge->value].value_name;
     const bool held = e->device && !strcmp(field, "forward") && edge->kept_consumer;
-    text_printf(out, "    .%s = {.name = %s, .from = %d, .to = %d,%s\n        .area = ", field,
+    text_printf(out, "    .%s = {.name = %s, .from = %d, .to = %d,%s%s\n        .area = ", field,
                 quoted(e->arena, arena_printf(e->arena, message, value)), edge->from + (back ? 1 : 0),
-                edge->from + (back ? 0 : 1), held ? " .held = true," : "");
+                edge->from + (back ? 0 : 1), held ? " .held = true," : "", element_field(e, edge->value));
     if (e->device)
         text_printf(out, "PN_SLOTS(%s_%s, %d)", e->register_name[index], array, slots);
     else
@@ -107,14 +108,14 @@ static void registers(Emit *e, Text *out)
         const Edge *edge = &e->pipe->edge[i];
         const RegisterPlan *reg = &e->plan->reg[i];
         const char *name = e->register_name[i];
-        const Int floats = (Int)(reg->slot_bytes / (Int)sizeof(float));
+        const Int floats = (Int)value_items(e, edge->value, reg->slot_bytes);
         static const char *const what[] = {"value", "gradient", "test"};
         const int slots[] = {reg->forward_slots, edge->gradient ? reg->gradient_slots : 0, reg->test_slots};
         text_printf(out, "%s", i ? "\n" : "");
         for (int k = 0; k < COUNT(what); k++) {
             if (!slots[k])
                 continue;
-            text_printf(out, e->device ? "float " : "PN_BUFFER float ");
+            text_printf(out, "%s%s ", e->device ? "" : "PN_BUFFER ", value_type(e, edge->value));
             register_array(e, out, name, what[k], slots[k], floats);
             text_printf(out, k ? ";\n" : "; /* %s */\n", values_text(e, edge->value));
         }

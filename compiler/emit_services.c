@@ -85,6 +85,31 @@ const char *gradient_ref(Emit *e, NodeId id)
     return value->gradient_name;
 }
 
+const char *value_type(const Emit *e, NodeId value)
+{
+    return element_c(element_of_value(e->graph, value));
+}
+
+int64_t value_items(const Emit *e, NodeId value, int64_t bytes)
+{
+    return bytes / element_bytes(element_of_value(e->graph, value));
+}
+
+const char *element_field(const Emit *e, NodeId value)
+{
+    return element_of_value(e->graph, value) == ELEMENT_BF16 ? " .element = PN_BF16," : "";
+}
+
+const char *transient_type(const Emit *e)
+{
+    return element_c(element_of_values(e->graph));
+}
+
+int64_t transient_items(const Emit *e, int64_t bytes)
+{
+    return bytes / element_bytes(element_of_values(e->graph));
+}
+
 const char *slices_name(const Emit *e)
 {
     return e->graph->microbatches > 1 ? "microbatches" : "minibatches";
@@ -96,7 +121,7 @@ const char *values_text(Emit *e, NodeId id)
     if (shape->dtype == DTYPE_CLASS)
         return arena_printf(e->arena, "%lld labels of %lld classes", (long long)e->graph->batch,
                             (long long)shape->classes);
-    return shape_text_batch(e->arena, shape, e->graph->batch);
+    return element_shape_text(e->arena, e->graph, id);
 }
 
 const char *emit_op(Emit *e, const Node *node)

@@ -60,22 +60,22 @@ static void saved_arrays(Emit *e, Text *out)
     int width = 0;
     for (int i = 0; i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
-        const bool label = e->graph->node[value->id].shape.dtype == DTYPE_CLASS;
+        const char *type = value_type(e, value->id);
         if (value->saved) {
-            const char *code = ring_declared(e, label ? "int32_t" : "float", value->name, value->saved->slots,
-                                             value->saved->bytes / (Int)sizeof(float));
+            const char *code = ring_declared(e, type, value->name, value->saved->slots,
+                                             value_items(e, value->id, value->saved->bytes));
             *vec_push(e->arena, &lines) =
                 (Line){code, arena_printf(e->arena, "%s%s%s", slots_text(e, value->saved), values_text(e, value->id),
                                           backward_readers(e, value->id))};
         }
         if (value->again)
             *vec_push(e->arena, &lines) =
-                (Line){ring_declared(e, "float", value->again_name, 1, value->again->bytes / (Int)sizeof(float)),
+                (Line){ring_declared(e, type, value->again_name, 1, value_items(e, value->id, value->again->bytes)),
                        arena_printf(e->arena, "%s, for the backward of this stage", values_text(e, value->id))};
         if (value->gradient && value->gradient->kind == BUFFER_KEPT)
             *vec_push(e->arena, &lines) =
-                (Line){ring_declared(e, "float", value->gradient_name, value->gradient->slots,
-                                     value->gradient->bytes / (Int)sizeof(float)),
+                (Line){ring_declared(e, type, value->gradient_name, value->gradient->slots,
+                                     value_items(e, value->id, value->gradient->bytes)),
                        arena_printf(e->arena, "gradient %s, until the weight part", values_text(e, value->id))};
         if (value->aux) {
             const OpDef *op = e->graph->node[value->id].op;
@@ -106,7 +106,7 @@ static void transient_row(Emit *e, Text *out, const Buffer *buffer, const char *
     if (!buffer || !buffer_is_transient(buffer->kind))
         return;
     text_printf(out, "    %-28s /* %s%s%s, from %s",
-                arena_printf(e->arena, "%s = %lld,", name, (Int)(buffer->offset / (Int)sizeof(float))), what,
+                arena_printf(e->arena, "%s = %lld,", name, (Int)transient_items(e, buffer->offset)), what,
                 *what ? " " : "", values_text(e, buffer->value), step_text(e, buffer->born));
     if (buffer->dies != buffer->born)
         text_printf(out, " to %s", step_text(e, buffer->dies));
@@ -120,9 +120,10 @@ static void transient_area(Emit *e, Text *out, PlanArea area, const char *array,
         return;
     const bool forward = area == AREA_FORWARD;
     text_printf(out,
-                "\n/* Transient%s: offsets in %s, in floats. What is never alive at the same time shares memory. */\n"
+                "\n/* Transient%s: offsets in %s, in %s. What is never alive at the same time shares memory. */\n"
                 "enum {\n",
-                forward ? " of the forward half" : "", array);
+                forward ? " of the forward half" : "", array,
+                element_of_values(e->graph) == ELEMENT_F32 ? "floats" : "elements of 2 bytes");
     for (int i = 0; i < e->touched.count; i++) {
         const StageValue *value = &e->value[e->touched.at[i]];
         if (value->transient && buffer_area(value->transient->kind, e->halves) == area)
@@ -134,8 +135,8 @@ static void transient_area(Emit *e, Text *out, PlanArea area, const char *array,
     }
     for (int i = 0; !forward && i < e->touched.count; i++)
         transient_row(e, out, e->value[e->touched.at[i]].test, e->value[e->touched.at[i]].test_name, "test");
-    text_printf(out, "    %s = %lld\n};\nstatic %s%s", size, (Int)(bytes / (Int)sizeof(float)),
-                e->device ? "float *" : "PN_BUFFER float ", array);
+    text_printf(out, "    %s = %lld\n};\nstatic %s%s %s%s", size, (Int)transient_items(e, bytes),
+                e->device ? "" : "PN_BUFFER ", transient_type(e), e->device ? "*" : "", array);
     text_printf(out, e->device ? ";\n" : "[%s];\n", size);
 }
 
@@ -174,8 +175,10 @@ static void param_row(Emit *e, Text *out, int index)
                 quoted(e->arena, param->name), param->rank);
     for (int i = 0; i < param->rank; i++)
         text_printf(out, "%s%lld", i ? ", " : "", (Int)param->dim[i]);
-    text_printf(out, "}, .offset = %s, .room = %lld,\n        ", e->offset_name[index],
-                (Int)e->plan->param[index].room);
+    const ParamPlan *plan = &e->plan->param[index];
+    const bool apart = !param->running && e->plan->stage[e->stage].masters; /* of a master, from where it is read */
+    text_printf(out, "}, .offset = %s, .room = %lld,\n        ",
+                apart ? arena_printf(e->arena, "%lld", (Int)plan->offset) : e->offset_name[index], (Int)plan->room);
     if (param->running)
         text_printf(out, ".init = %s, .running = true},\n", init_fields(e, &param->init));
     else
@@ -204,7 +207,8 @@ static void offsets(Emit *e, Text *out, bool running, const char *all, int64_t f
     for (int i = 0; i < count; i++)
         if (e->graph->param[param[i]].running == running)
             *vec_push(e->arena, &words) =
-                arena_printf(e->arena, "%s = %lld", e->offset_name[param[i]], (Int)e->plan->param[param[i]].offset);
+                arena_printf(e->arena, "%s = %lld", e->offset_name[param[i]],
+                             (Int)(running ? e->plan->param[param[i]].offset : e->plan->param[param[i]].read));
     *vec_push(e->arena, &words) = arena_printf(e->arena, "%s = %lld", all, (Int)floats);
     text_printf(out, "enum {\n    ");
     text_wrapped(out, words.at, words.count, ", ", "    ", 4);
@@ -219,13 +223,25 @@ static void weight_arrays(Emit *e, Text *out)
     if (!count)
         return;
     const char **word = arena_alloc(e->arena, (size_t)(count + 1) * sizeof *word);
-    text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\n");
-    offsets(e, out, false, "WEIGHTS", plan->weight_floats);
+    const char *version = plan->masters ? "VERSION" : "WEIGHTS";
+    if (plan->masters) {
+        text_printf(out,
+                    "\n/* Weights as forward and backward read them, and their gradient: offsets in floats; two bf16 "
+                    "in one float from BF16_AT on */\n");
+        offsets(e, out, false, "VERSION", plan->version_floats);
+        text_printf(out,
+                    "enum { WEIGHTS = %lld, BF16_AT = %lld };\nstatic float *masters;            /* in f32: what "
+                    "updates move */\n",
+                    (Int)plan->weight_floats, (Int)plan->bf16_at);
+    } else {
+        text_printf(out, "\n/* Weights: offsets in floats, with room for the layouts of the target */\n");
+        offsets(e, out, false, "WEIGHTS", plan->weight_floats);
+    }
     if (e->device)
         text_printf(out,
-                    "static float (*weights)[WEIGHTS]; /* %d version%s */\n"
+                    "static float (*weights)[%s]; /* %d version%s */\n"
                     "static float *dw;                 /* their gradient */\n",
-                    plan->versions, plan->versions == 1 ? "" : "s");
+                    version, plan->versions, plan->versions == 1 ? "" : "s");
     else {
         if (e->replicas > 1)
             text_printf(out, "#if REPLICA == 0 /* shared by all replicas */\n");
@@ -243,8 +259,8 @@ static void weight_arrays(Emit *e, Text *out)
     else if (plan->states && e->replicas == 1)
         text_printf(out, "static PN_BUFFER float state[%d][WEIGHTS];   /* of the optimiser */\n", plan->states);
     if (plan->ahead && e->device)
-        text_printf(out, "static float (*ahead)[WEIGHTS];   /* what forward or backward reads in their place: %d */\n",
-                    plan->ahead);
+        text_printf(out, "static float (*ahead)[%s];   /* what forward or backward reads in their place: %d */\n",
+                    version, plan->ahead);
     else if (plan->ahead)
         text_printf(
             out, "static PN_BUFFER float ahead[%d][WEIGHTS];   /* what forward or backward reads in their place */\n",
@@ -334,7 +350,7 @@ static void tensor_row(Emit *e, Text *out, const StageValue *value)
                 node->shape.rank + 1, (Int)e->graph->batch);
     for (int i = 0; i < node->shape.rank; i++)
         text_printf(out, ", %lld", (Int)node->shape.dim[i]);
-    text_printf(out, "}");
+    text_printf(out, "},%s", element_field(e, value->id));
     VEC(const char *) words = {0};
     for (int i = 0; i < COUNT(fields); i++) {
         const char *area = area_text(e, value, fields[i].kind);
@@ -343,7 +359,7 @@ static void tensor_row(Emit *e, Text *out, const StageValue *value)
     }
     if (value->again)
         *vec_push(e->arena, &words) = arena_printf(e->arena, ".again = %s", ring_area(e, value->again_name, 1, false));
-    text_printf(out, ",\n        ");
+    text_printf(out, "\n        ");
     text_wrapped(out, words.at, words.count, ", ", "        ", 8);
     text_printf(out, "},\n");
 }

@@ -89,8 +89,15 @@ const char *stage_symbol(Emit *e, int stage, int worker);
 bool on_forward_half(const Emit *e);             /* of the function being printed */
 const char *value_ref(Emit *e, NodeId value);    /* as emit_in and emit_out */
 const char *gradient_ref(Emit *e, NodeId value); /* where the gradient of a value is summed */
-const char *values_text(Emit *e, NodeId value);  /* "f32[100,6,14,14]" */
-const char *slices_name(const Emit *e);          /* "minibatches", or "microbatches" where they are sliced */
+const char *values_text(Emit *e, NodeId value);  /* "f32[100,6,14,14]", "bf16[...]" */
+/* What the slots of a value are arrays of, and how many of them. */
+const char *value_type(const Emit *e, NodeId value);
+int64_t value_items(const Emit *e, NodeId value, int64_t bytes);
+const char *element_field(const Emit *e, NodeId value); /* " .element = PN_BF16,"; "" where it is f32 or a label */
+/* The same of the transient area. */
+const char *transient_type(const Emit *e);
+int64_t transient_items(const Emit *e, int64_t bytes);
+const char *slices_name(const Emit *e); /* "minibatches", or "microbatches" where they are sliced */
 /* A line with a comment that is not a place in the source. */
 void emit_commented(Emit *e, const char *comment, const char *format, ...) PRINTF_LIKE(3, 4);
 bool code_mentions(const char *code, const char *word); /* the identifier occurs in a line of code */

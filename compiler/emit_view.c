@@ -10,7 +10,7 @@ static const char *const file_words[] = {
     "PARAMS", "WEIGHTS", "RUNNING", "REPLICA", "T", "op", "tensor", "t", "w", "dw", "weights", "state", "running", "param", "init",
     "place", "forward", "backward", "test", "stage", "k", "n", "x", "y", "g", "gx", "gy", "i", "v", "p", "saved", "main",
     "gradient_sum", "recompute", "weight_gradients", "T_FORWARD", "t_forward", "op_back", "init_forward",
-    "init_backward",
+    "init_backward", "masters", "VERSION", "BF16_AT",
 };
 /* clang-format on */
 

@@ -77,6 +77,9 @@ typedef struct {
     NodeId first, last; /* fuse: what was merged into it lies in this range of the graph as written */
 } Node;
 
+/* What values and weights are stored as; element.h says which of them. All is computed in f32. */
+typedef enum { PRECISION_F32, PRECISION_BF16 } Precision;
+
 /* A cut stands before node `before` (program order position); several cuts are ascending and distinct. */
 typedef struct {
     NodeId before;
@@ -88,6 +91,7 @@ typedef struct {
     const char *file;     /* base name of the source, for comments */
     int64_t batch;        /* samples of a microbatch, which leads every buffer */
     int64_t microbatches; /* of a minibatch, which an update sees; mostly 1 */
+    Precision precision;
     Node *node;
     int nnodes;
     Param *param;

@@ -123,6 +123,7 @@ Graph *lower(Arena *arena, Diags *diags, const Sources *sources, const Ast *ast,
     lower_settings(l);
     l->graph->microbatches = settings->pipeline.microbatches;
     l->graph->batch = settings->train.batch / settings->pipeline.microbatches;
+    l->graph->precision = settings->train.precision;
     lower_network(l);
     if (l->loss < 0 || diag_errors(diags))
         return NULL;

@@ -66,7 +66,7 @@ bool elaborate(Session *s, Text *out)
     }
     graph_check(s->written);
     s->model = cost_model(s, &s->settings, target);
-    return target_check(target, d, &s->settings.pipeline) && s->model != NULL;
+    return target_check(target, d, &s->settings) && s->model != NULL;
 }
 
 const Plan *compile(Session *s, Text *out)

@@ -4,6 +4,8 @@
  * stage: the sum over its nodes. Time: linear in nodes, their inputs and edges. */
 #include "pipe.h"
 
+#include "element.h"
+
 Graph pipe_slice(const Pipe *pipe, int stage)
 {
     Graph slice = *pipe->graph;
@@ -214,7 +216,8 @@ static Reach *reach(Arena *arena, const Pipe *pipe)
 
 static bool value_bytes(const Graph *graph, NodeId value, int64_t *bytes)
 {
-    return checked_mul(shape_count(&graph->node[value].shape), graph->batch, bytes) && checked_mul(*bytes, 4, bytes);
+    return checked_mul(shape_count(&graph->node[value].shape), graph->batch, bytes) &&
+           checked_mul(*bytes, element_bytes(element_of_value(graph, value)), bytes);
 }
 
 static bool make_edges(Arena *arena, Diags *diags, Pipe *pipe)
@@ -349,7 +352,7 @@ void pipe_dump(const Pipe *pipe, Text *out)
             text_printf(out, "  %s %s", node->op->name, node->name);
             if (node->fused)
                 text_printf(out, " (%s)", node->fused);
-            text_printf(out, ": %s\n", shape_text_batch(out->arena, &node->shape, graph->batch));
+            text_printf(out, ": %s\n", element_shape_text(out->arena, graph, i));
         }
         for (; e < pipe->nedges && pipe->edge[e].from == s; e++) {
             const Edge *edge = &pipe->edge[e];

@@ -4,10 +4,10 @@
 
 /* ---- stages under the schedule ---- */
 
-/* The ring of stage s and its copies of the weights; true if it has no replicas: it reads weights ahead, or its loss
+/* The ring of stage s and the bytes that its copies of a weight take; true if it has no replicas: it reads weights ahead, or its loss
  * says when a phase ends (plan.c and sched.c refuse these). */
 static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int *first_delay, bool *stale,
-                      PlaceStage *out, int *copies)
+                      PlaceStage *out, int *bytes)
 {
     const Pipeline *pipeline = &p->settings->pipeline;
     const int64_t microbatches = p->graph->microbatches;
@@ -28,7 +28,9 @@ static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int 
         ahead = cure_ahead_copies(&cure) > ahead ? cure_ahead_copies(&cure) : ahead;
         *stale |= i == 0 && staleness > 0;
     }
-    *copies = versions + ahead + 1 + (microbatches > 1) + p->model->states;
+    const bool bf16 = p->graph->precision == PRECISION_BF16; /* as if all weights were (element.h) */
+    *bytes = (versions + ahead + 1) * (int)element_bytes(bf16 ? ELEMENT_BF16 : ELEMENT_F32) +
+             4 * ((microbatches > 1) + p->model->states + bf16);
     bool judges = false;
     for (int i = 0; i < pipeline->nphases; i++)
         judges |= s == nstages - 1 && pipeline->phase[i].plateau_tests;
@@ -59,7 +61,7 @@ static const int64_t ***work_by_worker(const Placing *p, int64_t ***of, int work
     return work;
 }
 
-static void add_choices(const Placing *p, PlaceStage *stage, PlaceChoice *list, int least, int most, int copies,
+static void add_choices(const Placing *p, PlaceStage *stage, PlaceChoice *list, int least, int most, int bytes,
                         bool sums, const int64_t ***work)
 {
     stage->choice = list;
@@ -69,7 +71,7 @@ static void add_choices(const Placing *p, PlaceStage *stage, PlaceChoice *list, 
             continue;
         list[stage->nchoices++] = (PlaceChoice){.replicas = r,
                                                 .work = (const int64_t *const *)work[c],
-                                                .copies = 4 * (copies + (r - 1) * (1 + sums)),
+                                                .copies = bytes + 4 * (r - 1) * (1 + sums),
                                                 .memory = -1};
     }
 }
@@ -118,15 +120,15 @@ Problem *problem_new(const Placing *p, int nstages, int workers)
                                                       : nlinks > 0 ? nlinks - 1
                                                                    : 0],
                               .overlap = hardware_link(hardware, s).overlap};
-        int copies;
-        const bool alone = add_stage(p, scratch, s, nstages, first_delay, &stale, stage, &copies);
+        int bytes;
+        const bool alone = add_stage(p, scratch, s, nstages, first_delay, &stale, stage, &bytes);
         const int least = !free && given ? given[s] : 1;
         const int most = free && !alone ? workers - nstages + 1 : least;
         made->choice[s] = arena_alloc(a, sizeof(PlaceChoice) * (size_t)p->nreplicas);
         const bool recomputes = makes_again(&p->settings->pipeline, s) && stage->ring > 1;
         if (recomputes)
             stage->ring = 0; /* of what it takes, which the solver does not count */
-        add_choices(p, stage, made->choice[s], least, most, copies, made->sums, recomputes ? again : work);
+        add_choices(p, stage, made->choice[s], least, most, bytes, made->sums, recomputes ? again : work);
     }
     arena_free(scratch);
     made->in = (PlaceInput){

@@ -10,7 +10,7 @@
 
 #include "plan_area.h"
 
-enum { ALIGN = 64, FLOATS = ALIGN / 4, NEVER = -1 };
+enum { ALIGN = 64, NEVER = -1 };
 
 /* What a stage does with a value; steps of its timeline. */
 typedef struct {
@@ -238,26 +238,40 @@ static void plan_buffers(Planner *p, int s)
 }
 
 /* Parameters of one kind, in program order, behind those that are laid out already. */
-static void lay_params(Planner *p, int s, bool late)
+static void lay_params(Planner *p, int s, bool late, Element element)
 {
     const Stage *stage = &p->pipe->stage[s];
     StagePlan *plan = &p->plan->stage[s];
     for (NodeId i = stage->first; i < stage->last; i++)
         for (int k = 0; waits(p, s, i) == late && k < p->graph->node[i].nparams; k++) {
             const int param = p->graph->node[i].param[k];
-            const int64_t floats = p->plan->target->param_floats(p->graph, param);
-            const int64_t room = floats < TARGET_TOO_LARGE ? round_up(floats, FLOATS) : TARGET_TOO_LARGE;
-            int64_t *floats_so_far = p->graph->param[param].running ? &plan->running_floats : &plan->weight_floats;
-            p->plan->param[param] = (ParamPlan){*floats_so_far, room};
+            if (element_of_param(p->graph, param) != element)
+                continue;
+            const bool running = p->graph->param[param].running;
+            const int64_t floats = p->plan->target->param_floats(p->graph, param),
+                          unit = ALIGN / element_bytes(element);
+            const int64_t room = floats < TARGET_TOO_LARGE ? round_up(floats, unit) : TARGET_TOO_LARGE;
+            int64_t *floats_so_far = running ? &plan->running_floats : &plan->weight_floats;
+            p->plan->param[param] = (ParamPlan){*floats_so_far, room, running ? 0 : plan->version_floats};
             *floats_so_far = add_sizes(p, *floats_so_far, room);
+            if (!running)
+                plan->version_floats = add_sizes(p, plan->version_floats, room * element_bytes(element) / 4);
         }
 }
 
+/* What weight parts make the gradients of has no bf16 before it: only they make those of what is bf16. */
 static void plan_params(Planner *p, int s)
 {
-    lay_params(p, s, false);
-    p->plan->stage[s].early_floats = p->plan->stage[s].weight_floats;
-    lay_params(p, s, true);
+    StagePlan *plan = &p->plan->stage[s];
+    lay_params(p, s, false, ELEMENT_F32);
+    plan->bf16_at = plan->weight_floats;
+    lay_params(p, s, false, ELEMENT_BF16);
+    plan->early_floats = plan->weight_floats;
+    lay_params(p, s, true, ELEMENT_F32);
+    if (plan->bf16_at == plan->early_floats)
+        plan->bf16_at = plan->weight_floats;
+    lay_params(p, s, true, ELEMENT_BF16);
+    plan->masters = plan->bf16_at < plan->weight_floats;
 }
 
 static void plan_registers(Planner *p)
@@ -288,15 +302,16 @@ static void add_up(Planner *p, int s, int states)
         const int ahead = cure_ahead_copies(cure) + (each ? stage->versions - 1 : 0);
         stage->ahead = ahead > stage->ahead ? ahead : stage->ahead;
     }
-    const int64_t weights = add_sizes(p, times(p, times(p, stage->weight_floats, 4), weight_copies(stage)),
-                                      times(p, stage->running_floats, 4));
+    const int64_t versions = times(p, times(p, stage->version_floats, 4), stage->versions + stage->ahead + 1);
+    const int64_t arrays = times(p, times(p, stage->weight_floats, 4), stage->masters + stage->states + stage->sums);
+    const int64_t weights = add_sizes(p, add_sizes(p, versions, arrays), times(p, stage->running_floats, 4));
     const int64_t buffers =
         add_sizes(p, stage->saved_bytes, add_sizes(p, stage->transient_bytes, stage->forward_transient_bytes));
     if (p->pipe->stage[s].halves)
         stage->forward_half_bytes =
             add_sizes(p, add_sizes(p, stage->saved_bytes, stage->forward_transient_bytes), stage->register_bytes);
     stage->replicas = p->pipe->stage[s].replicas;
-    const int64_t gradients = times(p, stage->weight_floats, 1 + stage->sums);
+    const int64_t gradients = add_sizes(p, stage->version_floats, times(p, stage->weight_floats, stage->sums));
     stage->replica_bytes = add_sizes(p, buffers, times(p, add_sizes(p, gradients, stage->running_floats), 4));
     stage->static_bytes = add_sizes(p, add_sizes(p, buffers, times(p, stage->replica_bytes, stage->replicas - 1)),
                                     add_sizes(p, weights, stage->register_bytes));

@@ -7,6 +7,7 @@
  * A stage in halves has two transient areas: the forward half one for the values that only its forward reads, the
  * backward half one for the rest. The forward half counts as the owner of rings and registers, the backward half of
  * weights.
+ * Within each, parameters that are bf16 as read (element.h) come last, and a version has them at half their room.
  * A stage that recomputes keeps what it takes in such rings; what its backward reads besides has one slot.
  * Weights, gradients, optimiser state, weight versions and running statistics are contiguous per stage. A value that
  * crosses a cut lives in its register. Offsets are multiples of 64 bytes. The library's scratch is measured at start
@@ -42,6 +43,7 @@ typedef struct {
 typedef struct {
     int64_t offset; /* floats into the stage's weights, or into its running statistics; a multiple of 16 */
     int64_t room;   /* floats, at least the plain size: room for the target's layouts */
+    int64_t read;   /* floats into a version of the weights as forward and backward read them */
 } ParamPlan;
 
 typedef struct {
@@ -50,8 +52,12 @@ typedef struct {
     int64_t saved_bytes, transient_bytes;
     int64_t forward_transient_bytes; /* of a stage in halves: the area of its forward half; else 0 */
     int64_t forward_half_bytes;      /* likewise: saved + forward transient + register bytes */
-    int64_t weight_floats;           /* room of one version of all weights */
-    int64_t running_floats;          /* room of all running statistics: one copy, neither gradient nor state */
+    int64_t weight_floats;           /* room of all weights, of the optimiser's state, of sums of gradients */
+    int64_t bf16_at;        /* of these, bf16 as forward and backward read them: from here on; all f32: weight_floats */
+    int64_t version_floats; /* room of a version as these read it, and of the gradient: 4 bytes a float; all f32:
+                             * weight_floats */
+    int masters;            /* 1: the weights that updates move lie besides their versions */
+    int64_t running_floats; /* room of all running statistics: one copy, neither gradient nor state */
     int64_t early_floats;   /* of these, what the input part of a backward makes the gradients of: the first ones */
     int versions, states;   /* copies of the weights; optimiser state arrays of the same size (momentum: 1) */
     int sums;               /* 1: the gradients of microbatches are summed in a further array of that size */
@@ -60,8 +66,8 @@ typedef struct {
     int64_t register_bytes; /* of the registers this stage gives: forward, gradient and test slots of edges from it */
     int replicas;           /* all that is above is of replica 0 */
     int64_t replica_bytes;  /* of each further replica: saved + transient + gradient + running; weights are shared */
-    int64_t static_bytes;   /* saved + transients + weight_floats * 4 * weight_copies + running_floats * 4 +
-                             * register_bytes + (replicas - 1) * replica_bytes */
+    int64_t static_bytes;   /* saved + transients + weight_bytes + running_floats * 4 + register_bytes +
+                             * (replicas - 1) * replica_bytes */
 } StagePlan;
 
 typedef struct {
@@ -96,8 +102,11 @@ Place plan_value(const Plan *plan, int stage, NodeId value);
 Place plan_test_value(const Plan *plan, int stage, NodeId value);
 const Buffer *plan_buffer(const Plan *plan, int stage, BufferKind kind, NodeId value); /* NULL: none */
 
-/* Arrays as large as the weights: versions, those read in their place, gradient, states. */
-int weight_copies(const StagePlan *stage);
+/* Bytes of one version as read, of the gradient with its sum over microbatches, of all that is as large as the weights:
+ * versions, those read in their place, masters, gradients, states. */
+int64_t version_bytes(const StagePlan *stage);
+int64_t gradient_bytes(const StagePlan *stage);
+int64_t weight_bytes(const StagePlan *stage);
 int64_t plan_worker_bytes(const StagePlan *stage); /* of the first of its replicas, which has the most; or of its
                                                      * backward half */
 

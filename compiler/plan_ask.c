@@ -24,9 +24,20 @@ PlanArea buffer_area(BufferKind kind, bool halves)
                                             : AREA_TRAIN;
 }
 
-int weight_copies(const StagePlan *stage)
+int64_t version_bytes(const StagePlan *stage)
 {
-    return stage->versions + stage->ahead + 1 + stage->sums + stage->states;
+    return 4 * stage->version_floats;
+}
+
+int64_t gradient_bytes(const StagePlan *stage)
+{
+    return version_bytes(stage) + 4 * stage->weight_floats * stage->sums;
+}
+
+int64_t weight_bytes(const StagePlan *stage)
+{
+    return version_bytes(stage) * (stage->versions + stage->ahead) + gradient_bytes(stage) +
+           4 * stage->weight_floats * (stage->masters + stage->states);
 }
 
 int64_t plan_worker_bytes(const StagePlan *stage)

@@ -91,16 +91,32 @@ static void check_params(const Plan *plan, int s)
     const Pipe *pipe = plan->sched->pipe;
     const StagePlan *stage = &plan->stage[s];
     int64_t next[3] = {0, 0, stage->early_floats}; /* weights, running statistics, weights of weight parts */
+    int64_t bf16 = stage->bf16_at, read = stage->bf16_at;
     for (NodeId i = pipe->stage[s].first; i < pipe->stage[s].last; i++)
         for (int k = 0; k < pipe->graph->node[i].nparams; k++) {
             const ParamPlan *param = &plan->param[pipe->graph->node[i].param[k]];
             const bool own = pipe->graph->param[pipe->graph->node[i].param[k]].running;
+            if (element_of_param(pipe->graph, pipe->graph->node[i].param[k]) == ELEMENT_BF16) {
+                if (param->offset != bf16 || param->read != read || param->room <= 0 || param->room % 32)
+                    ICE("plan: stage %d: bf16 parameter %d of %s at %lld", s, k, pipe->graph->node[i].name,
+                        (Int)param->offset);
+                bf16 += param->room;
+                read += param->room / 2;
+                continue;
+            }
+            if (!own && param->read != param->offset)
+                ICE("plan: stage %d: parameter %d of %s is read at %lld", s, k, pipe->graph->node[i].name,
+                    (Int)param->read);
             const int running = own ? 1 : param->offset >= stage->early_floats ? 2 : 0;
             if (param->offset != next[running] || param->offset % 16 || param->room <= 0 || param->room % 16)
                 ICE("plan: stage %d: parameter %d of %s at %lld", s, k, pipe->graph->node[i].name, (Int)param->offset);
             next[running] += param->room;
         }
-    if (next[0] != stage->early_floats || next[1] != stage->running_floats || next[2] != stage->weight_floats)
+    const bool early = stage->bf16_at < stage->early_floats;
+    if (next[0] != (early ? stage->bf16_at : stage->early_floats) ||
+        next[2] != (early ? stage->early_floats : stage->bf16_at) || bf16 != stage->weight_floats ||
+        read != stage->version_floats || next[1] != stage->running_floats ||
+        stage->masters != (stage->bf16_at < stage->weight_floats))
         ICE("plan: stage %d: weights do not add up", s);
 }
 
@@ -125,11 +141,9 @@ void plan_check(const Plan *plan)
         check_places(plan, s);
         check_params(plan, s);
         const int64_t transients = stage->transient_bytes + stage->forward_transient_bytes;
-        const int64_t sum = stage->saved_bytes + transients + stage->register_bytes +
-                            stage->weight_floats * 4 * weight_copies(stage) + stage->running_floats * 4 +
-                            (stage->replicas - 1) * stage->replica_bytes;
-        const int64_t copy =
-            stage->saved_bytes + transients + 4 * (stage->weight_floats * (1 + stage->sums) + stage->running_floats);
+        const int64_t sum = stage->saved_bytes + transients + stage->register_bytes + weight_bytes(stage) +
+                            stage->running_floats * 4 + (stage->replicas - 1) * stage->replica_bytes;
+        const int64_t copy = stage->saved_bytes + transients + gradient_bytes(stage) + 4 * stage->running_floats;
         if (stage->replicas != pipe->stage[s].replicas || copy != stage->replica_bytes)
             ICE("plan: stage %d: the replicas do not add up", s);
         const int64_t half = stage->saved_bytes + stage->forward_transient_bytes + stage->register_bytes;
@@ -188,7 +202,7 @@ static void dump_buffers(const Plan *plan, int s, Text *out)
                         buffer->kind == BUFFER_AGAIN  ? arena_printf(out->arena, "%s, again", node->value_name)
                         : buffer->kind == BUFFER_KEPT ? arena_printf(out->arena, "gradient of %s", node->value_name)
                                                       : node->value_name,
-                        buffer->slots, (Int)buffer->bytes, shape_text_batch(out->arena, &node->shape, graph->batch));
+                        buffer->slots, (Int)buffer->bytes, element_shape_text(out->arena, graph, buffer->value));
     }
     if (plan->sched->pipe->stage[s].halves)
         dump_transients(plan, s, true, out);
@@ -204,7 +218,9 @@ static void dump_params(const Plan *plan, int s, bool running, Text *out)
             const ParamPlan *at = &plan->param[pipe->graph->node[i].param[k]];
             if (param->running != running)
                 continue;
-            text_printf(out, "    %-36s at %-10lld room %-10lld f32[", param->name, (Int)at->offset, (Int)at->room);
+            const bool bf16 = element_of_param(pipe->graph, pipe->graph->node[i].param[k]) == ELEMENT_BF16;
+            text_printf(out, "    %-36s at %-10lld room %-10lld %s[", param->name, (Int)at->offset, (Int)at->room,
+                        bf16 ? "bf16" : "f32");
             for (int d = 0; d < param->rank; d++)
                 text_printf(out, "%s%lld", d ? "," : "", (Int)param->dim[d]);
             text_printf(out, "]\n");
@@ -220,6 +236,10 @@ static void dump_weights(const Plan *plan, int s, Text *out)
     if (stage->ahead)
         text_printf(out, " + %d looked ahead", stage->ahead);
     text_printf(out, ")\n");
+    if (stage->masters)
+        text_printf(out,
+                    "  of them bf16 from %lld on in versions and gradient (%lld bytes each), which have f32 masters\n",
+                    (Int)stage->bf16_at, (Int)version_bytes(stage));
     dump_params(plan, s, false, out);
     if (!stage->running_floats)
         return;

@@ -75,9 +75,8 @@ static Totals add_up(const Plan *plan)
         sum.saved += memory->saved_bytes * stage->replicas;
         sum.transient += (memory->transient_bytes + memory->forward_transient_bytes) * stage->replicas;
         sum.registers += memory->register_bytes;
-        sum.weights +=
-            memory->weight_floats * 4 * (weight_copies(memory) + (stage->replicas - 1) * (1 + memory->sums)) +
-            memory->running_floats * 4 * stage->replicas;
+        sum.weights += weight_bytes(memory) + (stage->replicas - 1) * gradient_bytes(memory) +
+                       memory->running_floats * 4 * stage->replicas;
     }
     return sum;
 }

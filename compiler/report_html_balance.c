@@ -215,7 +215,7 @@ void page_registers(const Page *page, Text *out)
         text_printf(out, "<tr>");
         html_cell(out, NULL, "%d: stage %d to %d", edge->from + 1, edge->from, edge->from + 1);
         html_cell(out, NULL, "%s", node->value_name);
-        html_cell(out, NULL, "%s", shape_text_batch(arena, &node->shape, pipe->graph->batch));
+        html_cell(out, NULL, "%s", element_shape_text(arena, pipe->graph, edge->value));
         html_cell(out, "n", "%s", human_bytes(arena, reg->slot_bytes));
         html_cell(out, "n", "%d", reg->forward_slots);
         html_cell(out, "n", "%d", reg->gradient_slots);

@@ -28,13 +28,12 @@ static void stage_bar(const Page *page, int s, int64_t most, Text *out)
     const Plan *plan = page->balance->plan;
     const StagePlan *stage = &plan->stage[s];
     const Graph *graph = plan->sched->pipe->graph;
-    const int64_t weights = stage->weight_floats * 4;
-    const int copies = weight_copies(stage) - 1 - stage->sums - stage->states;
+    const int copies = stage->versions + stage->ahead + stage->masters;
     const int64_t bytes[] = {0,
                              stage->transient_bytes + stage->forward_transient_bytes,
-                             weights * copies,
-                             weights * (1 + stage->sums),
-                             weights * stage->states,
+                             weight_bytes(stage) - gradient_bytes(stage) - 4 * stage->weight_floats * stage->states,
+                             gradient_bytes(stage),
+                             4 * stage->weight_floats * stage->states,
                              stage->running_floats * 4,
                              stage->register_bytes};
     html_bars(out,

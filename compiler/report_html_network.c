@@ -162,6 +162,12 @@ static void second_axis(const Columns *c, double most, double top, double bottom
     }
 }
 
+static double bytes_of(const Graph *graph, NodeId id)
+{
+    return (double)element_bytes(element_of_value(graph, id)) * (double)shape_count(&graph->node[id].shape) *
+           (double)graph->batch;
+}
+
 static void flow(const Page *page, const Columns *c, Text *out)
 {
     enum { HEAD = 26, ARCS = 50, HEIGHT = 130 };
@@ -169,7 +175,7 @@ static void flow(const Page *page, const Columns *c, Text *out)
     const Graph *graph = page->balance->plan->sched->pipe->graph;
     double most = 1;
     for (int i = 0; i < c->count; i++)
-        most = fmax(most, 4.0 * (double)shape_count(&graph->node[c->node[i]].shape) * (double)graph->batch);
+        most = fmax(most, bytes_of(graph, c->node[i]));
     const bool arcs = has_skips(graph, c);
     const double top = HEAD + (arcs ? ARCS : 10), bottom = top + HEIGHT;
     chart_open(out, "what each layer gives to the next, in program order", c->width, bottom + names_height(c));
@@ -177,13 +183,13 @@ static void flow(const Page *page, const Columns *c, Text *out)
     byte_axis(c, most, top, bottom, out);
     for (int i = 0; i < c->count; i++) {
         const Node *node = &graph->node[c->node[i]];
-        const double bytes = 4.0 * (double)shape_count(&node->shape) * (double)graph->batch;
+        const double bytes = bytes_of(graph, c->node[i]);
         const double height = fmax(1.5, HEIGHT * bytes / most), gap = c->pitch > 12 ? 2 : 0.5;
         chart_box(out, weighted(node) ? "S" : "T", c->left + i * c->pitch + gap, bottom - height, c->pitch - 2 * gap,
                   height, "%s: %s%s%s\n%s, %s a %s\n%lld parameters", node->name, node->op->name,
                   node->fused ? ", then " : "", node->fused ? node->fused : "",
-                  shape_text_batch(arena, &node->shape, graph->batch), human_bytes(arena, (int64_t)bytes),
-                  page_slice(graph), (Int)graph_param_count(graph, c->node[i]));
+                  element_shape_text(arena, graph, c->node[i]), human_bytes(arena, (int64_t)bytes), page_slice(graph),
+                  (Int)graph_param_count(graph, c->node[i]));
     }
     skips(page, c, top + 2, ARCS - 8, out);
     page_names(page, c, bottom, out);

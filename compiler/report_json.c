@@ -38,7 +38,7 @@ static json_t *stage_json(const Plan *plan, int s)
         sched->staleness[s], "ring", sched->ring[s], "versions", sched->versions[s], "gives_bytes",
         (Int)memory->register_bytes, "takes_bytes", takes_bytes(plan, s), "saved_bytes", (Int)memory->saved_bytes * n,
         "transient_bytes", (Int)(memory->transient_bytes + memory->forward_transient_bytes) * n, "weight_bytes",
-        (Int)memory->weight_floats * 4 * (weight_copies(memory) + (n - 1) * (1 + memory->sums)), "running_bytes",
+        (Int)(weight_bytes(memory) + (n - 1) * gradient_bytes(memory)), "running_bytes",
         (Int)memory->running_floats * 4 * n, "register_bytes", (Int)memory->register_bytes, "static_bytes",
         (Int)memory->static_bytes, "replicas", memory->replicas, "replica_bytes", (Int)memory->replica_bytes, "halves",
         stage->halves, "forward_half_bytes", (Int)memory->forward_half_bytes));

@@ -25,9 +25,9 @@ typedef struct {
     Span span;    /* the word that opens the block; no place: there is none */
 } Block;
 
-enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, TRAIN_KEYS };
-static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",        "warmup",
-                                                  "steps", "epochs", "seed",      "test_every"};
+enum { DATA, BATCH, OPTIMIZER, LR, WARMUP, STEPS, EPOCHS, SEED, TEST_EVERY, PRECISION, TRAIN_KEYS };
+static const char *const train_key[TRAIN_KEYS] = {"data",  "batch",  "optimizer", "lr",         "warmup",
+                                                  "steps", "epochs", "seed",      "test_every", "precision"};
 enum { SCHEDULE, REGISTERS, REPLICAS, MAPPING, CURE, BALANCE, MAX_STALE, MEMORY, THREADS, PIPELINE_KEYS };
 static const char *const pipeline_key[PIPELINE_KEYS] = {"schedule", "registers", "replicas", "mapping", "cure",
                                                         "balance",  "max_stale", "memory",   "threads"};
@@ -154,6 +154,23 @@ static void set_argument_default(Choice *choice, const char *key, double number)
 
 /* ---- train ---- */
 
+static void precision_setting(Lower *l, const Expr *value, Precision *out)
+{
+    static const char *const words[] = {[PRECISION_F32] = "f32", [PRECISION_BF16] = "bf16"};
+    const bool named = value && (value->kind == EXPR_NAME || value->kind == EXPR_TEXT);
+    for (int i = 0; named && i < COUNT(words); i++)
+        if (!strcmp(value->text, words[i])) {
+            *out = (Precision)i;
+            return;
+        }
+    if (!value)
+        return;
+    FAIL(l, NULL, P0421, value->span, "precision is f32 or bf16");
+    const char *near = named ? nearest(value->text, words, COUNT(words)) : NULL;
+    if (near)
+        diag_hint(l->diags, "did you mean %s?", near);
+}
+
 static void lower_train(Lower *l, Train *train, Span *batch_span)
 {
     Entry entry[TRAIN_KEYS] = {0};
@@ -186,6 +203,8 @@ static void lower_train(Lower *l, Train *train, Span *batch_span)
     integer_setting(l, &block, EPOCHS, 1, 1000000000, &train->epochs);
     integer_setting(l, &block, SEED, 0, 999999999999999, &seed);
     integer_setting(l, &block, TEST_EVERY, 0, trillion, &train->test_every);
+    precision_setting(l, entry[PRECISION].value, &train->precision);
+    train->precision_span = entry[PRECISION].span;
     train->seed = (uint64_t)seed;
     *batch_span = entry[BATCH].span;
 }

@@ -26,6 +26,8 @@ typedef struct {
     int64_t batch, steps, epochs; /* epochs 0: steps count */
     int64_t test_every;           /* in steps; 0: only at the end */
     uint64_t seed;
+    Precision precision;
+    Span precision_span;
 } Train;
 
 /* cure = auto | none | corrections. */

@@ -3,6 +3,7 @@
 #ifndef PNETC_TARGET_H
 #define PNETC_TARGET_H
 
+#include "element.h"
 #include "op.h"
 #include "settings.h"
 
@@ -15,6 +16,7 @@ typedef struct TargetDef {
     const char *library; /* "pn_cpu": the runtime library of its kernels */
     const char *libs;    /* what that needs from the system when linked: "-ldnnl -lgomp"; ""; NULL: the CUDA toolkit */
     bool threads;        /* kernels can share their work among threads of a stage */
+    bool bf16;           /* values and weights can be stored as bf16 (element.h) */
     bool device;         /* buffers are places in memory of a device, and kernels.cu is part of the program */
     /* Bytes of one minibatch, in the largest layout the runtime may choose. */
     int64_t (*value_bytes)(const Graph *graph, NodeId value);
@@ -29,7 +31,7 @@ extern const TargetDef *const target_table[TARGET_COUNT];
 const TargetDef *target_find(const char *name); /* NULL: unknown */
 void target_list(Text *out);                    /* pnetc list targets */
 /* Reports the settings that the target cannot keep; false: there are some. */
-bool target_check(const TargetDef *target, Diags *diags, const Pipeline *pipeline);
+bool target_check(const TargetDef *target, Diags *diags, const Settings *settings);
 
 /* For the targets. Product of sizes, none negative, up to TARGET_TOO_LARGE. */
 int64_t size_product(const int64_t *size, int count);

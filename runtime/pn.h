@@ -8,6 +8,9 @@
  * Errors. Verbs do not return on failure: they record the first error of the run, stop every stage, and unwind to the
  * stage driver. Nothing is allocated after a program's init has returned.
  *
+ * Elements. Values are f32, or bf16 where their tensor says so; all is computed in f32. On a device, where the host cannot
+ * read them, values are opaque (pn_value).
+ *
  * Ownership. All buffers are static arrays of the generated code. pn_op objects belong to the runtime, live until exit.
  */
 #ifndef PN_H
@@ -24,6 +27,14 @@
 typedef struct pn_stage pn_stage;   /* one stage at run time; private to the runtime */
 typedef struct pn_op pn_op;         /* one initialised operation of a target         */
 typedef struct pn_layout pn_layout; /* a target's physical layout                    */
+
+typedef enum { PN_F32, PN_BF16 } pn_element;
+typedef uint16_t pn_bf16; /* the upper half of an f32 */
+#ifdef PN_DEVICE
+typedef void pn_value;
+#else
+typedef float pn_value;
+#endif
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------
  */
@@ -54,7 +65,8 @@ typedef struct {
 typedef struct {
     const char *name;
     int rank;
-    int64_t dim[4];    /* dim[0] is the batch */
+    int64_t dim[4]; /* dim[0] is the batch */
+    pn_element element;
     pn_area value;     /* during training: own ring, a transient, or the register's slots */
     pn_area gradient;  /* no memory: not computed here */
     pn_area partial;   /* later contributions to the gradient */
@@ -68,7 +80,7 @@ typedef struct {
  * apart. */
 void *pn_place(pn_stage *stage, const char *name, int64_t bytes, int slots);
 typedef struct {
-    float *weights, *gradient, *sum, *state, *ahead, *running; /* as in pn_stage_def */
+    float *weights, *masters, *gradient, *sum, *state, *ahead, *running; /* as in pn_stage_def */
 } pn_weights;
 void pn_place_weights(pn_stage *stage, const pn_weights *weights);
 
@@ -93,6 +105,7 @@ typedef struct {
     const char *name;     /* "pool1", "gradient of pool1", "pool1 (test)": for messages */
     int from, to;         /* stages */
     bool held;            /* the backward of stage `to` still reads a slot: it frees it, not the forward */
+    pn_element element;   /* of its values; labels: PN_F32, they are as large */
     pn_area area;         /* the static slots */
     int64_t *number;      /* per slot and replica of `from`: the minibatch it holds; -1: empty */
     int64_t sample_bytes; /* of one sample of a slot: where slices begin; 0: neither stage has replicas */
@@ -160,10 +173,11 @@ typedef struct {
     bool data_gradient; /* the gradient of x is wanted */
 } pn_conv_def;
 pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def);
-void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, float *y);
+void pn_conv_forward(pn_op *op, const pn_value *x, const pn_value *w, const float *b, pn_value *y);
 /* With relu, first masks gy in place by y > 0 (pn_relu_mask); these then read the masked gy. */
-void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx);               /* writes gx */
-void pn_conv_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb); /* writes gw, gb */
+void pn_conv_backward_data(pn_op *op, const pn_value *gy, const pn_value *w, pn_value *gx); /* writes gx */
+void pn_conv_backward_weights(pn_op *op, const pn_value *x, const pn_value *gy, pn_value *gw,
+                              float *gb); /* writes gw, gb */
 
 typedef struct {
     const char *name;
@@ -172,12 +186,12 @@ typedef struct {
     bool relu, data_gradient;
 } pn_linear_def;
 pn_op *pn_linear_init(pn_stage *stage, const pn_linear_def *def);
-void pn_linear_forward(pn_op *op, const float *x, const float *w, const float *b, float *y);
-void pn_linear_backward_data(pn_op *op, const float *gy, const float *w, float *gx);
-void pn_linear_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb);
+void pn_linear_forward(pn_op *op, const pn_value *x, const pn_value *w, const float *b, pn_value *y);
+void pn_linear_backward_data(pn_op *op, const pn_value *gy, const pn_value *w, pn_value *gx);
+void pn_linear_backward_weights(pn_op *op, const pn_value *x, const pn_value *gy, pn_value *gw, float *gb);
 
 /* gy *= (y > 0), in place; y and gy in the layout of tensor t. */
-void pn_relu_mask(const pn_tensor *t, const float *y, float *gy);
+void pn_relu_mask(const pn_tensor *t, const pn_value *y, pn_value *gy);
 
 typedef struct {
     const char *name;
@@ -189,11 +203,11 @@ typedef struct {
 } pn_pool_def;
 /* argmax: opaque per-target record of the winners, as large as planned (op "maxpool", aux); NULL in a test pass. */
 pn_op *pn_maxpool_init(pn_stage *stage, const pn_pool_def *def);
-void pn_maxpool_forward(pn_op *op, const float *x, float *y, void *argmax);
-void pn_maxpool_backward(pn_op *op, const float *gy, const void *argmax, float *gx);
+void pn_maxpool_forward(pn_op *op, const pn_value *x, pn_value *y, void *argmax);
+void pn_maxpool_backward(pn_op *op, const pn_value *gy, const void *argmax, pn_value *gx);
 pn_op *pn_avgpool_init(pn_stage *stage, const pn_pool_def *def);
-void pn_avgpool_forward(pn_op *op, const float *x, float *y);
-void pn_avgpool_backward(pn_op *op, const float *gy, float *gx);
+void pn_avgpool_forward(pn_op *op, const pn_value *x, pn_value *y);
+void pn_avgpool_backward(pn_op *op, const pn_value *gy, pn_value *gx);
 
 /* y = scale (x - mean) / sqrt(variance + epsilon) + shift, per channel (dim[1]). In training mean and (biased) variance
  * are those of the minibatch: forward writes them to `statistics` (mean of each channel, then the variances), backward
@@ -210,15 +224,15 @@ typedef struct {
     bool relu;          /* y = max(0, ...), behind the sum with skip: fused */
 } pn_batch_norm_def;
 pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def);
-void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
-                           float *statistics, float *y);
+void pn_batch_norm_forward(pn_op *op, const pn_value *x, const pn_value *skip, const float *scale, const float *shift,
+                           float *statistics, pn_value *y);
 /* With relu, y is read, only gy where y > 0 counts, and gy may be left masked; else y may be NULL. gx, gskip NULL: not
  * wanted; gskip becomes the gy that counts. */
-void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
-                            const float *statistics, float *gx, float *gskip, float *gscale, float *gshift);
+void pn_batch_norm_backward(pn_op *op, const pn_value *x, const pn_value *y, pn_value *gy, const float *scale,
+                            const float *statistics, pn_value *gx, pn_value *gskip, float *gscale, float *gshift);
 void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean, float *running_variance);
-void pn_batch_norm_test(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
-                        const float *running_mean, const float *running_variance, float *y);
+void pn_batch_norm_test(pn_op *op, const pn_value *x, const pn_value *skip, const float *scale, const float *shift,
+                        const float *running_mean, const float *running_variance, pn_value *y);
 
 /* Pointwise chains are loops of the generated code; n elements. One of x, y is NULL in backward: what it does not read.
  */
@@ -234,8 +248,8 @@ typedef struct {
     bool keeps_zero; /* f(0) = 0: may run over padded lanes */
 } pn_pointwise_def;
 pn_op *pn_pointwise_init(pn_stage *stage, const pn_pointwise_def *def);
-void pn_pointwise_forward(pn_op *op, const float *x, float *y);
-void pn_pointwise_backward(pn_op *op, const float *saved, const float *gy, float *gx);
+void pn_pointwise_forward(pn_op *op, const pn_value *x, pn_value *y);
+void pn_pointwise_backward(pn_op *op, const pn_value *saved, const pn_value *gy, pn_value *gx);
 
 typedef struct {
     const char *name;
@@ -243,9 +257,9 @@ typedef struct {
     bool relu;
 } pn_add_def;
 pn_op *pn_add_init(pn_stage *stage, const pn_add_def *def);
-void pn_add_forward(pn_op *op, const float *a, const float *b, float *y);
+void pn_add_forward(pn_op *op, const pn_value *a, const pn_value *b, pn_value *y);
 /* input 0: a, 1: b. Writes the gradient of that input (gy masked before, if relu). */
-void pn_add_backward(pn_op *op, int input, const float *gy, float *gx);
+void pn_add_backward(pn_op *op, int input, const pn_value *gy, pn_value *gx);
 
 enum { PN_MAX_CONCAT = 32 };
 typedef struct {
@@ -255,16 +269,16 @@ typedef struct {
     pn_tensor *y;
 } pn_concat_def;
 pn_op *pn_concat_init(pn_stage *stage, const pn_concat_def *def);
-void pn_concat_forward(pn_op *op, int input, const float *x, float *y); /* copies one input into its place */
-void pn_concat_backward(pn_op *op, int input, const float *gy, float *gx);
+void pn_concat_forward(pn_op *op, int input, const pn_value *x, pn_value *y); /* copies one input into its place */
+void pn_concat_backward(pn_op *op, int input, const pn_value *gy, pn_value *gx);
 
 typedef struct {
     const char *name;
     pn_tensor *x, *y; /* y [batch, c*h*w], plain order */
 } pn_flatten_def;
 pn_op *pn_flatten_init(pn_stage *stage, const pn_flatten_def *def);
-void pn_flatten_forward(pn_op *op, const float *x, float *y);
-void pn_flatten_backward(pn_op *op, const float *gy, float *gx);
+void pn_flatten_forward(pn_op *op, const pn_value *x, pn_value *y);
+void pn_flatten_backward(pn_op *op, const pn_value *gy, pn_value *gx);
 
 /* y = x / s^beta, s = k + alpha / size * the sum of x^2 over `size` channels around (Caffe's scaling). */
 typedef struct {
@@ -274,8 +288,8 @@ typedef struct {
     double alpha, beta, k;
 } pn_lrn_def;
 pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def);
-void pn_lrn_forward(pn_op *op, const float *x, float *y);
-void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx);
+void pn_lrn_forward(pn_op *op, const pn_value *x, pn_value *y);
+void pn_lrn_backward(pn_op *op, const pn_value *x, const pn_value *gy, pn_value *gx);
 
 /* y = every stride-th row and column of x, between channels of zeros: (channels of y - of x) / 2 before, the rest
  * behind. */
@@ -285,8 +299,8 @@ typedef struct {
     int stride;
 } pn_shortcut_def;
 pn_op *pn_shortcut_init(pn_stage *stage, const pn_shortcut_def *def);
-void pn_shortcut_forward(pn_op *op, const float *x, float *y);
-void pn_shortcut_backward(pn_op *op, const float *gy, float *gx);
+void pn_shortcut_forward(pn_op *op, const pn_value *x, pn_value *y);
+void pn_shortcut_backward(pn_op *op, const pn_value *gy, pn_value *gx);
 
 /* Inverted dropout: y = x * mask / (1 - p); the mask is a function of (seed, name, minibatch, plain element index)
  * only. */
@@ -296,10 +310,10 @@ typedef struct {
     double probability; /* of zero */
 } pn_dropout_def;
 pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def);
-void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y,
+void pn_dropout_forward(pn_op *op, int64_t minibatch, const pn_value *x, pn_value *y,
                         uint8_t *mask); /* mask: a byte an element */
-void pn_dropout_backward(pn_op *op, const float *gy, const uint8_t *mask, float *gx);
-void pn_dropout_test(pn_op *op, const float *x, float *y); /* y = x */
+void pn_dropout_backward(pn_op *op, const pn_value *gy, const uint8_t *mask, pn_value *gx);
+void pn_dropout_test(pn_op *op, const pn_value *x, pn_value *y); /* y = x */
 
 /* Losses: the mean over the minibatch, reported to the run by forward and test. */
 typedef struct {
@@ -307,21 +321,21 @@ typedef struct {
     pn_tensor *x, *target; /* mse: target may be a tensor of x's shape, or labels (rank 1: one-hot) */
 } pn_loss_def;
 pn_op *pn_softmax_cross_entropy_init(pn_stage *stage, const pn_loss_def *def);
-void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float *x, const int32_t *label,
+void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const pn_value *x, const int32_t *label,
                                       float *probability);
-void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, float *gx);
-void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const float *x, const int32_t *label);
+void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, pn_value *gx);
+void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const pn_value *x, const int32_t *label);
 pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def);
 /* 1/2 mean over the batch of the sum of squares over a sample's elements (Caffe's EuclideanLoss): gradient (x - t) /
  * batch */
-void pn_mse_forward(pn_op *op, int64_t minibatch, const float *x, const void *target);
-void pn_mse_backward(pn_op *op, const float *x, const void *target, int input,
-                     float *gx); /* input 0: x, 1: target tensor */
-void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target);
+void pn_mse_forward(pn_op *op, int64_t minibatch, const pn_value *x, const void *target);
+void pn_mse_backward(pn_op *op, const pn_value *x, const void *target, int input,
+                     pn_value *gx); /* input 0: x, 1: target tensor */
+void pn_mse_test(pn_op *op, int64_t n, const pn_value *x, const void *target);
 
 /* to += from, to = from: a gradient or value of tensor t, in its layout. */
-void pn_accumulate(const pn_tensor *t, float *to, const float *from);
-void pn_copy(const pn_tensor *t, float *to, const float *from);
+void pn_accumulate(const pn_tensor *t, pn_value *to, const pn_value *from);
+void pn_copy(const pn_tensor *t, pn_value *to, const pn_value *from);
 
 /* ---- the program, as data
  * --------------------------------------------------------------------------------------------- */
@@ -413,6 +427,11 @@ typedef struct {
     float *weights; /* [versions][weight_floats]; of replica 0: the others share it */
     int versions, states;
     int64_t weight_floats, running_floats;
+    /* Where weights are stored as bf16: their f32 masters, [weight_floats], which updates move and files hold; NULL:
+     * there are none. Then versions, gradient and ahead are [version_floats]: weights from bf16_at on have half a float
+     * in them. */
+    float *masters;
+    int64_t version_floats, bf16_at;
     float *gradient,
         *state;      /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
     float *sum;      /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */

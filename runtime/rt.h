@@ -259,14 +259,16 @@ typedef struct {
 const float *pn_backward_version(pn_stage *stage, int64_t minibatch);
 pn_update_rule pn_update_rule_of(const pn_stage *stage, int64_t t);
 /* What core does with arrays of weights, where they are out of its reach (the stage's def has them); false: core does
- * it. update: makes `next` of the weights w, the gradient and the state, and what the next forward reads ahead of them.
+ * it. update: makes `next` of the weights w, the gradient and the state, `version` of next (NULL: next is one), and what
+ * the next forward reads ahead of them. Where weights have masters, w and next are these; copy: makes a version of them.
  * ahead: `to` becomes w followed along the velocity, as a forward or a backward wants; back: less so many mean steps.
  * scale: of the velocity. sum: the gradient of microbatch `slice` is there (core/stage.c). */
-bool pn_target_update(pn_stage *stage, const float *w, float *next);
+bool pn_target_update(pn_stage *stage, const float *w, float *next, float *version);
 bool pn_target_ahead(pn_stage *stage, const float *w, bool backward, float *to);
 bool pn_target_back(pn_stage *stage, const float *w, double times, float *to);
 bool pn_target_scale(pn_stage *stage, double factor);
 bool pn_target_sum(pn_stage *stage, int64_t slice, int64_t slices);
+void pn_target_copy(pn_stage *stage, float *version);
 /* Fills `to` as pn_input and pn_test_input say; false: this target leaves it to them. */
 bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to);
 /* A slot changes hands: just after room and take have found it, just before give and done let it go. */

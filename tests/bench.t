@@ -21,8 +21,9 @@ if [ -e "$B/lib/libpn_cuda.a" ] && ! command -v nvidia-smi >/dev/null 2>&1; then
     is "$? $out" "2 gpu_throughput: there is no NVIDIA GPU: nvidia-smi shows none; nothing was measured (--dry-run shows what would be)" \
         "gpu_throughput: without a GPU: exit 2 after one line"
     out=$("$ROOT/bench/gpu_throughput" lenet5 --batch 8 --steps 9 --dry-run 2>&1)
-    is "$? $(grep -Ec 'lenet5_[a-z]*/program/lenet5 --seed 1 --steps 9( --tf32)?( --algorithms [^ ]*engines.txt)?$' <<<"$out")" "0 6" \
-        "gpu_throughput --dry-run: builds ours, shows six runs"
+    is "$? $(grep -Ec 'lenet5_[a-z0-9_]*/program/lenet5 --seed 1 --steps 9( --tf32)?( --algorithms [^ ]*engines.txt)?$' <<<"$out")" "0 9" \
+        "gpu_throughput --dry-run: builds ours, shows nine runs"
+    is "$(grep -c 'lenet5_[a-z]*_bf16/program/lenet5 ' <<<"$out")" 3 "gpu_throughput --dry-run: three of them in bf16"
     is "$(grep -o 'torch_gpu_throughput.py .*' <<<"$out" | tr '\n' ';')" \
         "$(printf 'torch_gpu_throughput.py lenet5 %s 8 9;' eager amp compile compile_amp)" "gpu_throughput --dry-run: and four of PyTorch"
     python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$ROOT/bench/torch_gpu_throughput.py"

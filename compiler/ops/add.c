@@ -64,7 +64,7 @@ static void emit_backward(Emit *e, const Node *node)
 static void emit_kernels(Emit *e, const Node *node)
 {
     const int64_t items = kernel_items(e, node);
-    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *a, const float *b",
+    emit_kernel(e, node, "forward", emit_blocks(items), "value_t *y, const value_t *a, const value_t *b",
                 arena_printf(emit_arena(e), "add<%lld, %s>(y, a, b)", (long long)items, node->relu ? "true" : "false"));
 }
 

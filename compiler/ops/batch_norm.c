@@ -143,27 +143,28 @@ static void emit_kernels(Emit *e, const Node *node)
     int64_t blocks;
     const char *rows = kernel_rows(e, &node->shape, &blocks);
     const int64_t items = emit_blocks(kernel_items(e, node)), totals = kernel_total_blocks(&node->shape);
-    emit_kernel(e, node, "part", blocks, "float *part, const float *x",
+    emit_kernel(e, node, "part", blocks, "float *part, const value_t *x",
                 arena_printf(a, "%snorm_part<%s>(room, part, x)", room, rows));
-    emit_kernel(e, node, "statistics", totals, "float *statistics, const float *part, const float *x",
+    emit_kernel(e, node, "statistics", totals, "float *statistics, const float *part, const value_t *x",
                 arena_printf(a, "norm_statistics<%s>(statistics, part, x)", rows));
     emit_kernel(e, node, "apply", items,
-                "float *y, const float *x, const float *skip, const float *scale, const float *shift, "
+                "value_t *y, const value_t *x, const value_t *skip, const float *scale, const float *shift, "
                 "const float *mean, const float *variance",
                 arena_printf(a, "norm_apply<%s, %s, %s>(y, x, skip, scale, shift, mean, variance, %s)", rows,
                              node->nin > 1 ? "true" : "false", relu, epsilon));
     emit_kernel(e, node, "gradient_part", blocks,
-                "float *part, const float *gy, const float *y, const float *x, const float *statistics",
+                "float *part, const value_t *gy, const value_t *y, const value_t *x, const float *statistics",
                 arena_printf(a, "%snorm_gradient_part<%s, %s>(room, part, gy, y, x, statistics)", room, rows, relu));
     emit_kernel(e, node, "gradient", totals, "float *gscale, float *gshift, const float *part, const float *statistics",
                 arena_printf(a, "norm_gradient<%s>(gscale, gshift, part, statistics, %s)", rows, epsilon));
-    emit_kernel(e, node, "backward", items,
-                "float *gx, float *gskip, const float *gy, const float *y, const float *x, const float *scale, "
-                "const float *statistics, const float *gscale, const float *gshift",
-                arena_printf(a,
-                             "norm_backward<%s, %s>(gx, gskip, gy, y, x, scale, statistics, gscale, gshift, "
-                             "%s)",
-                             rows, relu, epsilon));
+    emit_kernel(
+        e, node, "backward", items,
+        "value_t *gx, value_t *gskip, const value_t *gy, const value_t *y, const value_t *x, const float *scale, "
+        "const float *statistics, const float *gscale, const float *gshift",
+        arena_printf(a,
+                     "norm_backward<%s, %s>(gx, gskip, gy, y, x, scale, statistics, gscale, gshift, "
+                     "%s)",
+                     rows, relu, epsilon));
     emit_kernel(e, node, "track", emit_blocks(node->shape.dim[0]),
                 "float *mean, float *variance, const float *statistics",
                 arena_printf(a, "norm_track<%s>(mean, variance, statistics, %s)", rows, momentum));

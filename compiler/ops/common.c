@@ -229,12 +229,12 @@ void kernel_bias(Emit *e, const Node *node, bool bias)
     int64_t blocks;
     const char *rows = kernel_rows(e, &node->shape, &blocks);
     if (bias || node->relu)
-        emit_kernel(e, node, "finish", emit_blocks(items), "float *y, const float *b",
+        emit_kernel(e, node, "finish", emit_blocks(items), "value_t *y, const float *b",
                     arena_printf(a, "finish<%lld, %lld, %s, %s>(y, b)", (long long)items, (long long)node->shape.dim[0],
                                  bias ? "true" : "false", node->relu ? "true" : "false"));
     if (!bias)
         return;
-    emit_kernel(e, node, "bias_part", blocks, "float *part, const float *gy",
+    emit_kernel(e, node, "bias_part", blocks, "float *part, const value_t *gy",
                 arena_printf(a, "__shared__ float room[2 * THREADS];\n    bias_part<%s>(room, part, gy)", rows));
     emit_kernel(e, node, "bias", kernel_total_blocks(&node->shape), "float *gb, const float *part",
                 arena_printf(a, "bias_gradient<%s>(gb, part)", rows));

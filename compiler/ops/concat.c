@@ -97,9 +97,9 @@ static void emit_kernels(Emit *e, const Node *node)
         const int64_t items = kernel_items_in(e, node, i), part = graph_in_shape(emit_graph(e), node, i)->dim[0];
         const char *shape = arena_printf(a, "%lld, %lld, %lld, %lld", (long long)items, (long long)part,
                                          (long long)before, (long long)node->shape.dim[0]);
-        emit_kernel(e, node, arena_printf(a, "forward%d", i), emit_blocks(items), "float *y, const float *x",
+        emit_kernel(e, node, arena_printf(a, "forward%d", i), emit_blocks(items), "value_t *y, const value_t *x",
                     arena_printf(a, "concat<%s>(y, x)", shape));
-        emit_kernel(e, node, arena_printf(a, "backward%d", i), emit_blocks(items), "float *gx, const float *gy",
+        emit_kernel(e, node, arena_printf(a, "backward%d", i), emit_blocks(items), "value_t *gx, const value_t *gy",
                     arena_printf(a, "concat_backward<%s>(gx, gy)", shape));
         before += part;
     }

@@ -77,10 +77,10 @@ static void emit_kernels(Emit *e, const Node *node)
     const int64_t items = kernel_items(e, node);
     const char *probability = attr_text(a, node->attr[PROBABILITY].f);
     emit_kernel(e, node, "forward", emit_blocks(items),
-                "float *y, byte_t *mask, const float *x, const bits_t *minibatch, bits_t key",
+                "value_t *y, byte_t *mask, const value_t *x, const bits_t *minibatch, bits_t key",
                 arena_printf(a, "dropout<%lld, %s>(y, mask, x, minibatch, key, %s)", (long long)items,
                              kernel_plane(e, &node->shape), probability));
-    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *gy, const byte_t *mask",
+    emit_kernel(e, node, "backward", emit_blocks(items), "value_t *gx, const value_t *gy, const byte_t *mask",
                 arena_printf(a, "dropout_backward<%lld>(gx, gy, mask, %s)", (long long)items, probability));
 }
 

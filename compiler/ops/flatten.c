@@ -50,9 +50,9 @@ static void emit_kernels(Emit *e, const Node *node)
 {
     const int64_t items = kernel_items(e, node);
     const char *plane = kernel_plane(e, graph_in_shape(emit_graph(e), node, 0));
-    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+    emit_kernel(e, node, "forward", emit_blocks(items), "value_t *y, const value_t *x",
                 arena_printf(emit_arena(e), "flatten<%lld, %s>(y, x)", (long long)items, plane));
-    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *gy",
+    emit_kernel(e, node, "backward", emit_blocks(items), "value_t *gx, const value_t *gy",
                 arena_printf(emit_arena(e), "flatten_backward<%lld, %s>(gx, gy)", (long long)items, plane));
 }
 

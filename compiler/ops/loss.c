@@ -185,10 +185,11 @@ static const char *batch_and_size(Emit *e, const Node *node)
 static void emit_entropy_kernels(Emit *e, const Node *node)
 {
     const char *shape = batch_and_size(e, node);
-    emit_kernel(e, node, "forward", row_blocks(e), "float *rows, float *probability, const float *x, const int *label",
+    emit_kernel(e, node, "forward", row_blocks(e),
+                "float *rows, float *probability, const value_t *x, const int *label",
                 arena_printf(emit_arena(e), "softmax_cross_entropy<%s>(rows, probability, x, label)", shape));
     emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
-                "float *gx, const float *probability, const int *label",
+                "value_t *gx, const float *probability, const int *label",
                 arena_printf(emit_arena(e), "softmax_cross_entropy_backward<%s>(gx, probability, label)", shape));
 }
 
@@ -196,11 +197,11 @@ static void emit_squares_kernels(Emit *e, const Node *node)
 {
     const char *shape = batch_and_size(e, node);
     const bool labels = graph_in_shape(emit_graph(e), node, 1)->dtype == DTYPE_CLASS;
-    emit_kernel(e, node, "forward", row_blocks(e), "float *rows, const float *x, const void *target",
+    emit_kernel(e, node, "forward", row_blocks(e), "float *rows, const value_t *x, const void *target",
                 arena_printf(emit_arena(e), "mse<%s, %s>(rows, x, target)", shape, labels ? "true" : "false"));
     emit_kernel(
         e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
-        "float *gx, const float *x, const void *target, float sign",
+        "value_t *gx, const value_t *x, const void *target, float sign",
         arena_printf(emit_arena(e), "mse_backward<%s, %s>(gx, x, target, sign)", shape, labels ? "true" : "false"));
 }
 

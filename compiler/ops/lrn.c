@@ -77,9 +77,9 @@ static void emit_kernels(Emit *e, const Node *node)
         arena_printf(a, "%lld, %lld, %lld", (long long)items, (long long)node->shape.dim[0], (long long)attr[SIZE].i);
     const char *numbers = arena_printf(a, "%s, %s, %s", kernel_number(a, attr[ALPHA].f / (double)attr[SIZE].i),
                                        kernel_number(a, attr[BETA].f), kernel_number(a, attr[OFFSET].f));
-    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+    emit_kernel(e, node, "forward", emit_blocks(items), "value_t *y, const value_t *x",
                 arena_printf(a, "lrn<%s>(y, x, %s)", shape, numbers));
-    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *x, const float *gy",
+    emit_kernel(e, node, "backward", emit_blocks(items), "value_t *gx, const value_t *x, const value_t *gy",
                 arena_printf(a, "lrn_backward<%s>(gx, x, gy, %s)", shape, numbers));
 }
 

@@ -235,14 +235,14 @@ static void emit_kernels(Emit *e, const Node *node)
     const int64_t items = kernel_items(e, node);
     for (int k = 0; k <= node->nchain; k++)
         device_functions(e, link_op(node, k));
-    emit_kernel(e, node, "forward", emit_blocks(items), "float *y, const float *x",
+    emit_kernel(e, node, "forward", emit_blocks(items), "value_t *y, const value_t *x",
                 arena_printf(a, "pointwise<%lld>(y, x, [](float x) { return %s; })", (long long)items,
                              chain_value(e, node, node->nchain, "x")));
     const char *g = "g"; /* the gradient behind link k, from the last one on */
     for (int k = node->nchain; k >= 0; k--)
         g = arena_printf(a, "%s_slope(%s, %s%s)", link_op(node, k)->name,
                          node->nchain ? chain_value(e, node, k, "saved") : "saved", g, attr_argument(e, node, k));
-    emit_kernel(e, node, "backward", emit_blocks(items), "float *gx, const float *saved, const float *gy",
+    emit_kernel(e, node, "backward", emit_blocks(items), "value_t *gx, const value_t *saved, const value_t *gy",
                 arena_printf(a, "pointwise_backward<%lld>(gx, saved, gy, [](float saved, float g) { return %s; })",
                              (long long)items, g));
 }

@@ -166,19 +166,19 @@ static void emit_max_kernels(Emit *e, const Node *node)
     const ref_pool p = window(emit_graph(e), node);
     const char *pool = pool_text(e, node), *index = ref_argmax_bytes(p.kernel_h, p.kernel_w) == 1 ? "byte_t" : "int";
     emit_kernel(
-        e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, void *argmax, const float *x",
+        e, node, "forward", emit_blocks(kernel_items(e, node)), "value_t *y, void *argmax, const value_t *x",
         arena_printf(emit_arena(e), "maxpool<%s, %s, %s>(y, argmax, x)", pool, index, node->relu ? "true" : "false"));
     emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)),
-                "float *gx, const float *gy, const void *argmax",
+                "value_t *gx, const value_t *gy, const void *argmax",
                 arena_printf(emit_arena(e), "maxpool_backward<%s, %s>(gx, gy, argmax)", pool, index));
 }
 
 static void emit_average_kernels(Emit *e, const Node *node)
 {
     const char *pool = pool_text(e, node), *padding = counts_padding(node) ? "true" : "false";
-    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, const float *x",
+    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "value_t *y, const value_t *x",
                 arena_printf(emit_arena(e), "avgpool<%s, %s>(y, x)", pool, padding));
-    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "float *gx, const float *gy",
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "value_t *gx, const value_t *gy",
                 arena_printf(emit_arena(e), "avgpool_backward<%s, %s>(gx, gy)", pool, padding));
 }
 

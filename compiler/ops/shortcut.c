@@ -74,9 +74,9 @@ static void emit_kernels(Emit *e, const Node *node)
     const char *text = arena_printf(a, "Shortcut<%lld, %lld, %lld, %lld, %lld, %lld, %lld>", (long long)shape.batch,
                                     (long long)in[0], (long long)in[1], (long long)in[2], (long long)out[0],
                                     (long long)ref_shortcut_before(&shape), (long long)stride);
-    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "float *y, const float *x",
+    emit_kernel(e, node, "forward", emit_blocks(kernel_items(e, node)), "value_t *y, const value_t *x",
                 arena_printf(a, "shortcut<%s>(y, x)", text));
-    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "float *gx, const float *gy",
+    emit_kernel(e, node, "backward", emit_blocks(kernel_items_in(e, node, 0)), "value_t *gx, const value_t *gy",
                 arena_printf(a, "shortcut_backward<%s>(gx, gy)", text));
 }
 

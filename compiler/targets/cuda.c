@@ -15,6 +15,7 @@ const TargetDef target_cuda = {
     .name = "cuda",
     .doc = "NVIDIA GPU: cuDNN and generated kernels; one GPU, a stream a stage (never run on a real one yet)",
     .library = "pn_cuda",
+    .bf16 = true,
     .device = true,
     .value_bytes = plain_value_bytes,
     .aux_bytes = plain_aux_bytes,

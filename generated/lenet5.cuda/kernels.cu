@@ -3,13 +3,13 @@
 #include "cuda/kernels.cuh"
 
 /* conv1 */
-KERNEL finish_k(float *y, const float *b)
+KERNEL finish_k(value_t *y, const float *b)
 {
     finish<470400, 6, true, false>(y, b);
 }
 
 /* conv1 */
-KERNEL bias_part_k(float *part, const float *gy)
+KERNEL bias_part_k(float *part, const value_t *gy)
 {
     __shared__ float room[2 * THREADS];
     bias_part<Rows<78400, 6, 8, 613>>(room, part, gy);
@@ -22,25 +22,25 @@ KERNEL bias_gradient_k(float *gb, const float *part)
 }
 
 /* pool1 */
-KERNEL maxpool_k(float *y, void *argmax, const float *x)
+KERNEL maxpool_k(value_t *y, void *argmax, const value_t *x)
 {
     maxpool<Pool<100, 6, 28, 28, 14, 14, 2, 2, 2, 0>, byte_t, true>(y, argmax, x);
 }
 
 /* pool1 */
-KERNEL maxpool_backward_k(float *gx, const float *gy, const void *argmax)
+KERNEL maxpool_backward_k(value_t *gx, const value_t *gy, const void *argmax)
 {
     maxpool_backward<Pool<100, 6, 28, 28, 14, 14, 2, 2, 2, 0>, byte_t>(gx, gy, argmax);
 }
 
 /* conv2 */
-KERNEL finish_k_2(float *y, const float *b)
+KERNEL finish_k_2(value_t *y, const float *b)
 {
     finish<160000, 16, true, false>(y, b);
 }
 
 /* conv2 */
-KERNEL bias_part_k_2(float *part, const float *gy)
+KERNEL bias_part_k_2(float *part, const value_t *gy)
 {
     __shared__ float room[2 * THREADS];
     bias_part<Rows<10000, 16, 16, 128>>(room, part, gy);
@@ -53,25 +53,25 @@ KERNEL bias_gradient_k_2(float *gb, const float *part)
 }
 
 /* pool2 */
-KERNEL maxpool_k_2(float *y, void *argmax, const float *x)
+KERNEL maxpool_k_2(value_t *y, void *argmax, const value_t *x)
 {
     maxpool<Pool<100, 16, 10, 10, 5, 5, 2, 2, 2, 0>, byte_t, true>(y, argmax, x);
 }
 
 /* pool2 */
-KERNEL maxpool_backward_k_2(float *gx, const float *gy, const void *argmax)
+KERNEL maxpool_backward_k_2(value_t *gx, const value_t *gy, const void *argmax)
 {
     maxpool_backward<Pool<100, 16, 10, 10, 5, 5, 2, 2, 2, 0>, byte_t>(gx, gy, argmax);
 }
 
 /* linear1 */
-KERNEL finish_k_3(float *y, const float *b)
+KERNEL finish_k_3(value_t *y, const float *b)
 {
     finish<12000, 120, true, true>(y, b);
 }
 
 /* linear1 */
-KERNEL bias_part_k_3(float *part, const float *gy)
+KERNEL bias_part_k_3(float *part, const value_t *gy)
 {
     __shared__ float room[2 * THREADS];
     bias_part<Rows<100, 120, 128, 16>>(room, part, gy);
@@ -84,13 +84,13 @@ KERNEL bias_gradient_k_3(float *gb, const float *part)
 }
 
 /* linear2 */
-KERNEL finish_k_4(float *y, const float *b)
+KERNEL finish_k_4(value_t *y, const float *b)
 {
     finish<8400, 84, true, true>(y, b);
 }
 
 /* linear2 */
-KERNEL bias_part_k_4(float *part, const float *gy)
+KERNEL bias_part_k_4(float *part, const value_t *gy)
 {
     __shared__ float room[2 * THREADS];
     bias_part<Rows<100, 84, 128, 16>>(room, part, gy);
@@ -103,13 +103,13 @@ KERNEL bias_gradient_k_4(float *gb, const float *part)
 }
 
 /* linear3 */
-KERNEL finish_k_5(float *y, const float *b)
+KERNEL finish_k_5(value_t *y, const float *b)
 {
     finish<1000, 10, true, false>(y, b);
 }
 
 /* linear3 */
-KERNEL bias_part_k_5(float *part, const float *gy)
+KERNEL bias_part_k_5(float *part, const value_t *gy)
 {
     __shared__ float room[2 * THREADS];
     bias_part<Rows<100, 10, 16, 128>>(room, part, gy);
@@ -122,13 +122,13 @@ KERNEL bias_gradient_k_5(float *gb, const float *part)
 }
 
 /* softmax_cross_entropy1 */
-KERNEL softmax_cross_entropy_k(float *rows, float *probability, const float *x, const int *label)
+KERNEL softmax_cross_entropy_k(float *rows, float *probability, const value_t *x, const int *label)
 {
     softmax_cross_entropy<100, 10>(rows, probability, x, label);
 }
 
 /* softmax_cross_entropy1 */
-KERNEL softmax_cross_entropy_backward_k(float *gx, const float *probability, const int *label)
+KERNEL softmax_cross_entropy_backward_k(value_t *gx, const float *probability, const int *label)
 {
     softmax_cross_entropy_backward<100, 10>(gx, probability, label);
 }

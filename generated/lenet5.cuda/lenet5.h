@@ -3,6 +3,7 @@
 #ifndef PN_PROGRAM_LENET5_H
 #define PN_PROGRAM_LENET5_H
 
+#define PN_DEVICE /* values lie where the host cannot read them */
 #include "pn.h"
 
 /* Inputs, as pn_input counts them. Every buffer holds a minibatch of 100. */

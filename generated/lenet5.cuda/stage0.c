@@ -63,7 +63,7 @@ static void place(pn_stage *stage)
     weights = pn_place(stage, "weights", sizeof *weights, 1);
     dw = pn_place(stage, "dw", WEIGHTS * sizeof *dw, 1);
     state = pn_place(stage, "state", sizeof *state, 1);
-    pn_place_weights(stage, &(pn_weights){weights[0], dw, NULL, state[0], NULL, NULL});
+    pn_place_weights(stage, &(pn_weights){weights[0], NULL, dw, NULL, state[0], NULL, NULL});
     pool1_0to1_value = pn_place(stage, "pool1_0to1_value", sizeof *pool1_0to1_value, 3);
     pool1_0to1.forward.area.memory = pool1_0to1_value;
     pool1_0to1_gradient = pn_place(stage, "pool1_0to1_gradient", sizeof *pool1_0to1_gradient, 2);

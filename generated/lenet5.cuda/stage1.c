@@ -102,7 +102,7 @@ static void place(pn_stage *stage)
     weights = pn_place(stage, "weights", sizeof *weights, 1);
     dw = pn_place(stage, "dw", WEIGHTS * sizeof *dw, 1);
     state = pn_place(stage, "state", sizeof *state, 1);
-    pn_place_weights(stage, &(pn_weights){weights[0], dw, NULL, state[0], NULL, NULL});
+    pn_place_weights(stage, &(pn_weights){weights[0], NULL, dw, NULL, state[0], NULL, NULL});
     tensor.label.value.memory = label;
     tensor.label.test.memory = t + test_label;
     tensor.pool1.value.memory = pool1_0to1_value;

@@ -40,7 +40,17 @@ const char *stage_name(const pn_stage *stage, char *text, size_t size)
 
 float *stage_version(const pn_stage *stage, int64_t version)
 {
-    return stage->def->weights + version % stage->def->versions * stage->def->weight_floats;
+    return stage->def->weights + version % stage->def->versions * stage_version_floats(stage);
+}
+
+float *stage_weights(const pn_stage *stage, int64_t version)
+{
+    return stage->def->masters ? stage->def->masters : stage_version(stage, version);
+}
+
+int64_t stage_version_floats(const pn_stage *stage)
+{
+    return stage->def->masters ? stage->def->version_floats : stage->def->weight_floats;
 }
 
 /* Updates that stage 0 has done before its forward of microbatch n: so many as its order has before it. */

@@ -1,5 +1,5 @@
 /* stage.h: weight versions of a stage, and what is measured of it. Version v is the weights after v updates; it lives
- * in slot v % versions. */
+ * in slot v % versions. Where weights have masters (pn.h) these are what updates move, and a version is made of them. */
 #ifndef PN_STAGE_H
 #define PN_STAGE_H
 
@@ -14,6 +14,8 @@ void stage_begin_backward(pn_stage *stage, int64_t minibatch);
 /* Adds the gradient of a microbatch, of the weights [from, to), to those before it; behind the last of its minibatch
  * `gradient` is their mean. */
 void stage_end_backward(pn_stage *stage, int64_t n, int64_t from, int64_t to);
-float *stage_version(const pn_stage *stage, int64_t version);
+float *stage_version(const pn_stage *stage, int64_t version); /* as forward and backward read it */
+float *stage_weights(const pn_stage *stage, int64_t version); /* as updates and files have it; masters: the last one */
+int64_t stage_version_floats(const pn_stage *stage);
 
 #endif

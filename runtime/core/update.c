@@ -169,13 +169,13 @@ static void stand(pn_stage *stage)
 static float *forward_copy(const pn_stage *stage, int64_t version)
 {
     const int64_t copy = stage->halves ? version % stage->def->versions : 0;
-    return stage->def->ahead + copy * stage->def->weight_floats;
+    return stage->def->ahead + copy * stage_version_floats(stage);
 }
 
 static float *backward_copy(const pn_stage *stage, const pn_cure *cure)
 {
     const int64_t before = cure->forward == 0 ? 0 : stage->halves ? stage->def->versions : 1;
-    return stage->def->ahead + before * stage->def->weight_floats;
+    return stage->def->ahead + before * stage_version_floats(stage);
 }
 
 /* One of the loops below over the weights of a stage, shared among its threads. */
@@ -201,7 +201,7 @@ static void ahead_part(void *data, int64_t from, int64_t to)
 static void ahead_of(pn_stage *stage, bool backward, float *to)
 {
     const pn_update_rule rule = pn_update_rule_of(stage, stage->updates);
-    Work work = {.stage = stage, .version = stage_version(stage, stage->updates), .to = to};
+    Work work = {.stage = stage, .version = stage_weights(stage, stage->updates), .to = to};
     if (pn_target_ahead(stage, work.version, backward, to))
         return;
     work.reach = (backward ? rule.cure->backward : rule.cure->forward) * rule.reach;
@@ -242,7 +242,7 @@ const float *update_backward(pn_stage *stage)
         return stage_version(stage, stage->updates);
     float *to = backward_copy(stage, cure);
     if (cure->memory > 0) {
-        Work work = {.stage = stage, .cure = cure, .version = stage_version(stage, stage->updates), .to = to};
+        Work work = {.stage = stage, .cure = cure, .version = stage_weights(stage, stage->updates), .to = to};
         if (!pn_target_back(stage, work.version, cure->back, to))
             pn_target_split(stage, stage->def->weight_floats, PART, back_part, &work);
     } else {
@@ -299,11 +299,12 @@ static void move(pn_stage *stage)
                  .cure = update_cure(stage),
                  .now = terms_of(stage, stage->updates),
                  .then = terms_of(stage, stage->updates + 1),
-                 .version = stage_version(stage, stage->updates),
-                 .to = stage_version(stage, stage->updates + 1)};
+                 .version = stage_weights(stage, stage->updates),
+                 .to = stage_weights(stage, stage->updates + 1)};
+    float *version = stage->def->masters ? stage_version(stage, stage->updates + 1) : NULL;
     if (stage->def->ahead)
         work.ahead = forward_copy(stage, stage->updates + 1);
-    if (!pn_target_update(stage, work.version, work.to))
+    if (!pn_target_update(stage, work.version, work.to, version))
         pn_target_split(stage, stage->def->weight_floats, PART, move_part, &work);
     if (work.cure && work.cure->forward != 0)
         stage->ahead_version = stage->updates + 1;

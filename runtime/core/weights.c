@@ -84,7 +84,7 @@ static float *stored(const pn_stage *stage, const struct Place *place)
     const pn_stage_def *def = stage->def;
     if (place->state != WEIGHT)
         return def->state + place->state * def->weight_floats + place->param->offset;
-    return (place->param->running ? def->running : stage_version(stage, stage->updates)) + place->param->offset;
+    return (place->param->running ? def->running : stage_weights(stage, stage->updates)) + place->param->offset;
 }
 
 static int64_t values_of(const pn_stage_def *def, int param)
@@ -142,6 +142,8 @@ void plain_to_stage(const Plain *plain, pn_stage *stage)
     for (int t = 0; t < plain->count; t++)
         if (plain->place[t].worker == stage->worker - stage->replica)
             pn_param_from_plain(plain->place[t].param, plain->tensor[t].values, stored(stage, &plain->place[t]));
+    if (stage->def->masters)
+        pn_target_copy(stage, stage_version(stage, stage->updates));
 }
 
 static void to_stages(const Plain *plain, pn_run *run)

@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/plan.h"
+#define PN_DEVICE /* pn.h */
 #include "rt.h"
 
 /* ---- what kernels.cuh has, too ---- */

@@ -17,7 +17,7 @@ static bool fuse(pn_op *op, bool bias, bool relu)
     cuda_shape shape = op->dense.shape;
     shape.bias = bias;
     shape.relu = relu;
-    if ((!bias && !relu) || !cuda_tune_plan(op, CUDA_FORWARD, &shape, why, sizeof why))
+    if (shape.bf16 || (!bias && !relu) || !cuda_tune_plan(op, CUDA_FORWARD, &shape, why, sizeof why))
         return false;
     cuda_workspace_need(op->stage, op->dense.plan[CUDA_FORWARD].workspace);
     return true;
@@ -68,20 +68,20 @@ static pn_op *open(pn_stage *stage, const cuda_shape *shape, const Layer *layer)
     return op;
 }
 
-static void run(pn_op *op, cuda_pass pass, const float *x, const float *w, const float *b, const float *y)
+static void run(pn_op *op, cuda_pass pass, const void *x, const void *w, const float *b, const void *y)
 {
     const cuda_stage *cuda = cuda_stage_of(op->stage);
     DNN(op->stage, op->name, cuda_plan_run(&op->dense.plan[pass], cuda->dnn, x, w, b, y, cuda->workspace));
 }
 
-static void forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+static void forward(pn_op *op, const void *x, const void *w, const float *b, void *y)
 {
     run(op, CUDA_FORWARD, x, w, b, y);
     if ((op->dense.has_bias || op->dense.relu) && !op->dense.fused)
         CUDA_LAUNCH(op->stage, &op->dense.finish, 0, &y, &b);
 }
 
-static void backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+static void backward_weights(pn_op *op, const void *x, const void *gy, void *gw, float *gb)
 {
     run(op, CUDA_FILTER, x, gw, NULL, gy);
     if (!op->dense.has_bias)
@@ -105,23 +105,24 @@ pn_op *pn_conv_init(pn_stage *stage, const pn_conv_def *def)
                               .kernel = def->kernel,
                               .stride = def->stride,
                               .pad = def->pad,
-                              .dilation = def->dilation};
+                              .dilation = def->dilation,
+                              .bf16 = def->x->element == PN_BF16};
     cuda_param_layout(def->w, shape.in / shape.groups, shape.kernel * shape.kernel);
     cuda_op_writes(def->y);
     return open(stage, &shape, &(Layer){def->name, def->x, def->y, def->w, def->b, def->relu, def->data_gradient});
 }
 
-void pn_conv_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+void pn_conv_forward(pn_op *op, const void *x, const void *w, const float *b, void *y)
 {
     forward(op, x, w, b, y);
 }
 
-void pn_conv_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
+void pn_conv_backward_data(pn_op *op, const void *gy, const void *w, void *gx)
 {
     run(op, CUDA_DATA, gx, w, NULL, gy);
 }
 
-void pn_conv_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+void pn_conv_backward_weights(pn_op *op, const void *x, const void *gy, void *gw, float *gb)
 {
     backward_weights(op, x, gy, gw, gb);
 }
@@ -141,24 +142,25 @@ pn_op *pn_linear_init(pn_stage *stage, const pn_linear_def *def)
                               .kernel = 1,
                               .stride = 1,
                               .pad = 0,
-                              .dilation = 1};
+                              .dilation = 1,
+                              .bf16 = x->element == PN_BF16};
     if (x->rank == 4)
         cuda_param_layout(def->w, x->dim[1], x->dim[2] * x->dim[3]);
     cuda_op_writes(def->y);
     return open(stage, &shape, &(Layer){def->name, def->x, def->y, def->w, def->b, def->relu, def->data_gradient});
 }
 
-void pn_linear_forward(pn_op *op, const float *x, const float *w, const float *b, float *y)
+void pn_linear_forward(pn_op *op, const void *x, const void *w, const float *b, void *y)
 {
     forward(op, x, w, b, y);
 }
 
-void pn_linear_backward_data(pn_op *op, const float *gy, const float *w, float *gx)
+void pn_linear_backward_data(pn_op *op, const void *gy, const void *w, void *gx)
 {
     run(op, CUDA_DATA, gx, w, NULL, gy);
 }
 
-void pn_linear_backward_weights(pn_op *op, const float *x, const float *gy, float *gw, float *gb)
+void pn_linear_backward_weights(pn_op *op, const void *x, const void *gy, void *gw, float *gb)
 {
     backward_weights(op, x, gy, gw, gb);
 }

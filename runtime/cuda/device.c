@@ -228,6 +228,7 @@ void pn_place_weights(pn_stage *stage, const pn_weights *weights)
     pn_stage_def *def = pn_alloc(sizeof *def);
     *def = *stage->def;
     def->weights = weights->weights;
+    def->masters = weights->masters;
     def->gradient = weights->gradient;
     def->sum = weights->sum;
     def->state = weights->state;
@@ -237,9 +238,12 @@ void pn_place_weights(pn_stage *stage, const pn_weights *weights)
     if (stage->run->gpu)
         return;
     const size_t bytes = sizeof(float) * (size_t)def->weight_floats;
+    const int64_t version = def->masters ? def->version_floats : def->weight_floats;
     for (int v = 0; v < def->versions; v++)
-        CU(stage, "weights", cudaMemset(def->weights + v * def->weight_floats, 0, bytes));
-    CU(stage, "weights", cudaMemset(def->gradient, 0, bytes));
+        CU(stage, "weights", cudaMemset(def->weights + v * version, 0, sizeof(float) * (size_t)version));
+    CU(stage, "weights", cudaMemset(def->gradient, 0, sizeof(float) * (size_t)version));
+    if (def->masters)
+        CU(stage, "weights", cudaMemset(def->masters, 0, bytes));
     for (int k = 0; k < def->states; k++)
         CU(stage, "weights", cudaMemset(def->state + k * def->weight_floats, 0, bytes));
     CU(stage, "weights", cudaDeviceSynchronize());

@@ -22,7 +22,7 @@ typedef struct ncclComm *Comm;
 typedef struct {
     char bytes[128];
 } Id;
-enum { SUCCESS = 0, IN_PROGRESS = 7, FLOAT32 = 7, LEAST_VERSION = 20900 /* captures sends */ };
+enum { SUCCESS = 0, IN_PROGRESS = 7, FLOAT32 = 7, BFLOAT16 = 9, LEAST_VERSION = 20900 /* captures sends */ };
 typedef struct {
     int (*version)(int *version);
     const char *(*error_text)(int error);
@@ -331,11 +331,13 @@ void cuda_exchange_enqueue(pn_stage *stage, const cuda_exchange *exchange)
         const pn_transfer *part = &exchange->part[i];
         const pn_area *area = &part->channel->area;
         char *slot = (char *)area->memory + part->n * area->bytes;
-        const size_t floats = (size_t)area->bytes / sizeof(float);
+        const bool bf16 = part->channel->element == PN_BF16;
+        const size_t items = (size_t)area->bytes / (bf16 ? sizeof(pn_bf16) : sizeof(float));
+        const int type = bf16 ? BFLOAT16 : FLOAT32;
         if (part->sends)
-            check(stage, nccl->send(slot, floats, FLOAT32, part->peer, ranks->comm, stream), "ncclSend");
+            check(stage, nccl->send(slot, items, type, part->peer, ranks->comm, stream), "ncclSend");
         else
-            check(stage, nccl->receive(slot, floats, FLOAT32, part->peer, ranks->comm, stream), "ncclRecv");
+            check(stage, nccl->receive(slot, items, type, part->peer, ranks->comm, stream), "ncclRecv");
     }
     check(stage, nccl->end(), "ncclGroupEnd");
     pthread_mutex_unlock(&ranks->busy);

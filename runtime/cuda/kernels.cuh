@@ -14,6 +14,7 @@ typedef unsigned char byte_t;
 typedef unsigned long long bits_t;
 
 /* Each may use those before it. */
+#include "cuda/device/element.cuh"
 #include "cuda/device/index.cuh"
 #include "cuda/device/sums.cuh"
 #include "cuda/device/dense.cuh"

@@ -18,19 +18,19 @@ pn_op *pn_softmax_cross_entropy_init(pn_stage *stage, const pn_loss_def *def)
     return open(stage, def, "pppp", "ppp");
 }
 
-void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const float *x, const int32_t *label,
+void pn_softmax_cross_entropy_forward(pn_op *op, int64_t minibatch, const void *x, const int32_t *label,
                                       float *probability)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &probability, &x, &label);
     cuda_report(op->stage, op->loss.rows, op->loss.batch, minibatch, false, true);
 }
 
-void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, float *gx)
+void pn_softmax_cross_entropy_backward(pn_op *op, const float *probability, const int32_t *label, void *gx)
 {
     CUDA_LAUNCH(op->stage, &op->loss.backward, 0, &gx, &probability, &label);
 }
 
-void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const float *x, const int32_t *label)
+void pn_softmax_cross_entropy_test(pn_op *op, int64_t n, const void *x, const int32_t *label)
 {
     float *none = NULL;
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &none, &x, &label);
@@ -42,19 +42,19 @@ pn_op *pn_mse_init(pn_stage *stage, const pn_loss_def *def)
     return open(stage, def, "ppp", "pppf");
 }
 
-void pn_mse_forward(pn_op *op, int64_t minibatch, const float *x, const void *target)
+void pn_mse_forward(pn_op *op, int64_t minibatch, const void *x, const void *target)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &x, &target);
     cuda_report(op->stage, op->loss.rows, op->loss.batch, minibatch, false, op->loss.labels);
 }
 
-void pn_mse_backward(pn_op *op, const float *x, const void *target, int input, float *gx)
+void pn_mse_backward(pn_op *op, const void *x, const void *target, int input, void *gx)
 {
     float sign = input == 0 ? 1.0f : -1.0f;
     CUDA_LAUNCH(op->stage, &op->loss.backward, 0, &gx, &x, &target, &sign);
 }
 
-void pn_mse_test(pn_op *op, int64_t n, const float *x, const void *target)
+void pn_mse_test(pn_op *op, int64_t n, const void *x, const void *target)
 {
     CUDA_LAUNCH(op->stage, &op->loss.forward, 0, &op->loss.rows, &x, &target);
     cuda_report(op->stage, op->loss.rows, pn_test_count(op->stage, n), n, true, op->loss.labels);

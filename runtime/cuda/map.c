@@ -10,7 +10,7 @@ static pn_op *open(pn_stage *stage, const char *name, pn_tensor *y, const char *
     return op;
 }
 
-static void two(pn_op *op, const cuda_kernel *kernel, float *to, const float *from)
+static void two(pn_op *op, const cuda_kernel *kernel, void *to, const void *from)
 {
     CUDA_LAUNCH(op->stage, kernel, 0, &to, &from);
 }
@@ -22,12 +22,12 @@ pn_op *pn_maxpool_init(pn_stage *stage, const pn_pool_def *def)
     return open(stage, def->name, def->y, "ppp", "ppp");
 }
 
-void pn_maxpool_forward(pn_op *op, const float *x, float *y, void *argmax)
+void pn_maxpool_forward(pn_op *op, const void *x, void *y, void *argmax)
 {
     CUDA_LAUNCH(op->stage, &op->map.forward, 0, &y, &argmax, &x);
 }
 
-void pn_maxpool_backward(pn_op *op, const float *gy, const void *argmax, float *gx)
+void pn_maxpool_backward(pn_op *op, const void *gy, const void *argmax, void *gx)
 {
     CUDA_LAUNCH(op->stage, &op->map.backward, 0, &gx, &gy, &argmax);
 }
@@ -37,12 +37,12 @@ pn_op *pn_avgpool_init(pn_stage *stage, const pn_pool_def *def)
     return open(stage, def->name, def->y, "pp", "pp");
 }
 
-void pn_avgpool_forward(pn_op *op, const float *x, float *y)
+void pn_avgpool_forward(pn_op *op, const void *x, void *y)
 {
     two(op, &op->map.forward, y, x);
 }
 
-void pn_avgpool_backward(pn_op *op, const float *gy, float *gx)
+void pn_avgpool_backward(pn_op *op, const void *gy, void *gx)
 {
     two(op, &op->map.backward, gx, gy);
 }
@@ -54,12 +54,12 @@ pn_op *pn_pointwise_init(pn_stage *stage, const pn_pointwise_def *def)
     return open(stage, def->name, def->y, "pp", "ppp");
 }
 
-void pn_pointwise_forward(pn_op *op, const float *x, float *y)
+void pn_pointwise_forward(pn_op *op, const void *x, void *y)
 {
     two(op, &op->map.forward, y, x);
 }
 
-void pn_pointwise_backward(pn_op *op, const float *saved, const float *gy, float *gx)
+void pn_pointwise_backward(pn_op *op, const void *saved, const void *gy, void *gx)
 {
     CUDA_LAUNCH(op->stage, &op->map.backward, 0, &gx, &saved, &gy);
 }
@@ -69,12 +69,12 @@ pn_op *pn_lrn_init(pn_stage *stage, const pn_lrn_def *def)
     return open(stage, def->name, def->y, "pp", "ppp");
 }
 
-void pn_lrn_forward(pn_op *op, const float *x, float *y)
+void pn_lrn_forward(pn_op *op, const void *x, void *y)
 {
     two(op, &op->map.forward, y, x);
 }
 
-void pn_lrn_backward(pn_op *op, const float *x, const float *gy, float *gx)
+void pn_lrn_backward(pn_op *op, const void *x, const void *gy, void *gx)
 {
     CUDA_LAUNCH(op->stage, &op->map.backward, 0, &gx, &x, &gy);
 }
@@ -84,12 +84,12 @@ pn_op *pn_flatten_init(pn_stage *stage, const pn_flatten_def *def)
     return open(stage, def->name, def->y, "pp", "pp");
 }
 
-void pn_flatten_forward(pn_op *op, const float *x, float *y)
+void pn_flatten_forward(pn_op *op, const void *x, void *y)
 {
     two(op, &op->map.forward, y, x);
 }
 
-void pn_flatten_backward(pn_op *op, const float *gy, float *gx)
+void pn_flatten_backward(pn_op *op, const void *gy, void *gx)
 {
     two(op, &op->map.backward, gx, gy);
 }
@@ -99,17 +99,17 @@ pn_op *pn_shortcut_init(pn_stage *stage, const pn_shortcut_def *def)
     return open(stage, def->name, def->y, "pp", "pp");
 }
 
-void pn_shortcut_forward(pn_op *op, const float *x, float *y)
+void pn_shortcut_forward(pn_op *op, const void *x, void *y)
 {
     two(op, &op->map.forward, y, x);
 }
 
-void pn_shortcut_backward(pn_op *op, const float *gy, float *gx)
+void pn_shortcut_backward(pn_op *op, const void *gy, void *gx)
 {
     two(op, &op->map.backward, gx, gy);
 }
 
-static void copy(pn_op *op, int64_t bytes, float *to, const float *from)
+static void copy(pn_op *op, int64_t bytes, void *to, const void *from)
 {
     CU(op->stage, op->name,
        cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToDevice, cuda_stage_of(op->stage)->stream));
@@ -124,12 +124,12 @@ pn_op *pn_add_init(pn_stage *stage, const pn_add_def *def)
     return op;
 }
 
-void pn_add_forward(pn_op *op, const float *a, const float *b, float *y)
+void pn_add_forward(pn_op *op, const void *a, const void *b, void *y)
 {
     CUDA_LAUNCH(op->stage, &op->add.forward, 0, &y, &a, &b);
 }
 
-void pn_add_backward(pn_op *op, int input, const float *gy, float *gx)
+void pn_add_backward(pn_op *op, int input, const void *gy, void *gx)
 {
     (void)input;
     copy(op, op->add.bytes, gx, gy);
@@ -149,12 +149,12 @@ pn_op *pn_concat_init(pn_stage *stage, const pn_concat_def *def)
     return op;
 }
 
-void pn_concat_forward(pn_op *op, int input, const float *x, float *y)
+void pn_concat_forward(pn_op *op, int input, const void *x, void *y)
 {
     two(op, &op->concat.forward[input], y, x);
 }
 
-void pn_concat_backward(pn_op *op, int input, const float *gy, float *gx)
+void pn_concat_backward(pn_op *op, int input, const void *gy, void *gx)
 {
     two(op, &op->concat.backward[input], gx, gy);
 }
@@ -172,19 +172,19 @@ pn_op *pn_dropout_init(pn_stage *stage, const pn_dropout_def *def)
     return op;
 }
 
-void pn_dropout_forward(pn_op *op, int64_t minibatch, const float *x, float *y, uint8_t *mask)
+void pn_dropout_forward(pn_op *op, int64_t minibatch, const void *x, void *y, uint8_t *mask)
 {
     (void)minibatch;
     uint64_t *number = cuda_number(cuda_stage_of(op->stage));
     CUDA_LAUNCH(op->stage, &op->dropout.forward, 0, &y, &mask, &x, &number, &op->dropout.key);
 }
 
-void pn_dropout_backward(pn_op *op, const float *gy, const uint8_t *mask, float *gx)
+void pn_dropout_backward(pn_op *op, const void *gy, const uint8_t *mask, void *gx)
 {
     CUDA_LAUNCH(op->stage, &op->dropout.backward, 0, &gx, &gy, &mask);
 }
 
-void pn_dropout_test(pn_op *op, const float *x, float *y)
+void pn_dropout_test(pn_op *op, const void *x, void *y)
 {
     copy(op, op->dropout.bytes, y, x);
 }

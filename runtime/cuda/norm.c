@@ -17,8 +17,8 @@ pn_op *pn_batch_norm_init(pn_stage *stage, const pn_batch_norm_def *def)
     return op;
 }
 
-void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
-                           float *statistics, float *y)
+void pn_batch_norm_forward(pn_op *op, const void *x, const void *skip, const float *scale, const float *shift,
+                           float *statistics, void *y)
 {
     float *part = cuda_stage_of(op->stage)->sums, *variance = statistics + op->norm.channels;
     CUDA_LAUNCH(op->stage, &op->norm.part, 0, &part, &x);
@@ -26,8 +26,8 @@ void pn_batch_norm_forward(pn_op *op, const float *x, const float *skip, const f
     CUDA_LAUNCH(op->stage, &op->norm.apply, 0, &y, &x, &skip, &scale, &shift, &statistics, &variance);
 }
 
-void pn_batch_norm_backward(pn_op *op, const float *x, const float *y, float *gy, const float *scale,
-                            const float *statistics, float *gx, float *gskip, float *gscale, float *gshift)
+void pn_batch_norm_backward(pn_op *op, const void *x, const void *y, void *gy, const float *scale,
+                            const float *statistics, void *gx, void *gskip, float *gscale, float *gshift)
 {
     float *part = cuda_stage_of(op->stage)->sums;
     CUDA_LAUNCH(op->stage, &op->norm.gradient_part, 0, &part, &gy, &y, &x, &statistics);
@@ -41,8 +41,8 @@ void pn_batch_norm_track(pn_op *op, const float *statistics, float *running_mean
     CUDA_LAUNCH(op->stage, &op->norm.track, 0, &running_mean, &running_variance, &statistics);
 }
 
-void pn_batch_norm_test(pn_op *op, const float *x, const float *skip, const float *scale, const float *shift,
-                        const float *running_mean, const float *running_variance, float *y)
+void pn_batch_norm_test(pn_op *op, const void *x, const void *skip, const float *scale, const float *shift,
+                        const float *running_mean, const float *running_variance, void *y)
 {
     CUDA_LAUNCH(op->stage, &op->norm.apply, 0, &y, &x, &skip, &scale, &shift, &running_mean, &running_variance);
 }

@@ -36,7 +36,7 @@ int64_t pn_tensor_floats(const pn_tensor *t)
 
 int64_t cuda_bytes(const pn_tensor *t)
 {
-    return pn_tensor_floats(t) * (int64_t)sizeof(float);
+    return pn_tensor_floats(t) * (int64_t)(t->element == PN_BF16 ? sizeof(pn_bf16) : sizeof(float));
 }
 
 /* ---- element by element ---- */
@@ -46,21 +46,21 @@ int64_t cuda_blocks(int64_t items)
     return (items + CUDA_THREADS - 1) / CUDA_THREADS;
 }
 
-void pn_relu_mask(const pn_tensor *t, const float *y, float *gy)
+void pn_relu_mask(const pn_tensor *t, const void *y, void *gy)
 {
     pn_stage *stage = cuda_stage_at_work();
     int n = (int)pn_tensor_floats(t);
     CUDA_LAUNCH(stage, &cuda_stage_of(stage)->relu_mask, cuda_blocks(n), &gy, &y, &n);
 }
 
-void pn_accumulate(const pn_tensor *t, float *to, const float *from)
+void pn_accumulate(const pn_tensor *t, void *to, const void *from)
 {
     pn_stage *stage = cuda_stage_at_work();
     int n = (int)pn_tensor_floats(t);
     CUDA_LAUNCH(stage, &cuda_stage_of(stage)->accumulate, cuda_blocks(n), &to, &from, &n);
 }
 
-void pn_copy(const pn_tensor *t, float *to, const float *from)
+void pn_copy(const pn_tensor *t, void *to, const void *from)
 {
     pn_stage *stage = cuda_stage_at_work();
     CU(stage, t->name,

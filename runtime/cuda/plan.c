@@ -70,10 +70,10 @@ static void keep(Maker *m, Descriptor d)
             m->made[i] = m->made[--m->count];
 }
 
-static Descriptor tensor(Maker *m, int64_t id, int64_t n, int64_t c, int64_t h, int64_t w)
+static Descriptor tensor(Maker *m, bool bf16, int64_t id, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     const int64_t dim[4] = {n, c, h, w}, stride[4] = {c * h * w, 1, c * w, c}, alignment = 16;
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    const cudnnDataType_t type = bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
     const bool is_virtual = id >= PRODUCT;
     Descriptor t = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "a tensor");
     set(m, t, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
@@ -151,11 +151,11 @@ static Descriptor graph(Maker *m, const cuda_place *place, cuda_pass pass, const
     enum { OPERATIONS = 3 };
     const bool bias = pass == CUDA_FORWARD && s->bias, relu = pass == CUDA_FORWARD && s->relu;
     const float one = 1.0f, zero = 0.0f;
-    Descriptor x = tensor(m, X, s->batch, s->in, s->height, s->width);
-    Descriptor w = tensor(m, W, s->out, s->in / s->groups, s->kernel, s->kernel);
-    Descriptor y = tensor(m, Y, s->batch, s->out, s->out_height, s->out_width);
+    Descriptor x = tensor(m, s->bf16, X, s->batch, s->in, s->height, s->width);
+    Descriptor w = tensor(m, s->bf16, W, s->out, s->in / s->groups, s->kernel, s->kernel);
+    Descriptor y = tensor(m, s->bf16, Y, s->batch, s->out, s->out_height, s->out_width);
     Descriptor c = convolution(m, s), list[OPERATIONS];
-    Descriptor product = bias || relu ? tensor(m, PRODUCT, s->batch, s->out, s->out_height, s->out_width) : y;
+    Descriptor product = bias || relu ? tensor(m, false, PRODUCT, s->batch, s->out, s->out_height, s->out_width) : y;
     Descriptor o = make(m, operation[pass].type, operation[pass].name);
     int64_t count = 0;
     set_descriptor(m, o, operation[pass].x, x);
@@ -168,8 +168,8 @@ static Descriptor graph(Maker *m, const cuda_place *place, cuda_pass pass, const
     list[count++] = o;
     Descriptor sum = product;
     if (bias) {
-        sum = relu ? tensor(m, SUM, s->batch, s->out, s->out_height, s->out_width) : y;
-        list[count++] = pointwise(m, CUDNN_POINTWISE_ADD, product, tensor(m, BIAS, 1, s->out, 1, 1), sum);
+        sum = relu ? tensor(m, false, SUM, s->batch, s->out, s->out_height, s->out_width) : y;
+        list[count++] = pointwise(m, CUDNN_POINTWISE_ADD, product, tensor(m, false, BIAS, 1, s->out, 1, 1), sum);
     }
     if (relu)
         list[count++] = pointwise(m, CUDNN_POINTWISE_RELU_FWD, sum, NULL, y);
@@ -196,17 +196,19 @@ static unsigned notes_of(Maker *m, Descriptor engine)
     return notes;
 }
 
-static bool fits(unsigned notes, const cuda_place *place)
+/* Tensor cores round f32 to TF32, and nothing of bf16. */
+static bool fits(unsigned notes, const cuda_place *place, bool bf16)
 {
     const unsigned varies = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-    const unsigned rounds = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
+    const unsigned cores = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    const unsigned rounds = (bf16 ? 0 : cores) | 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                             1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     const unsigned transforms = 1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD |
                                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 |
                                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 |
                                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
-    return !(notes &
-             ((place->nondeterministic ? 0 : varies) | (place->tf32 ? 0 : rounds) | (place->exact ? transforms : 0)));
+    return !(notes & ((place->nondeterministic ? 0 : varies) | (place->tf32 && !bf16 ? 0 : rounds) |
+                      (place->exact ? transforms : 0)));
 }
 
 /* The word of a configuration. */
@@ -230,13 +232,13 @@ static void name_engine(Maker *m, Descriptor config, Descriptor engine, char *wo
 }
 
 /* Of a finalised configuration. False: it does not do as `place` says, or there is no plan. */
-static bool plan_config(cuda_plan *plan, const cuda_place *place, Descriptor config, bool *unfit)
+static bool plan_config(cuda_plan *plan, const cuda_place *place, bool bf16, Descriptor config, bool *unfit)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     int64_t count;
     Descriptor engine = make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine"), p = NULL;
     get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine);
-    *unfit = !fits(notes_of(&m, engine), place);
+    *unfit = !fits(notes_of(&m, engine), place, bf16);
     if (m.status == CUDNN_STATUS_SUCCESS && !*unfit) {
         name_engine(&m, config, engine, plan->engine);
         p = make(&m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "a plan");
@@ -259,8 +261,8 @@ static bool plan_config(cuda_plan *plan, const cuda_place *place, Descriptor con
 
 /* The engines that one mode of the heuristics lists, best first. A configuration whose plan cannot be made is no
  * failure: the next one may do. */
-static int try_mode(cuda_plan *plan, int most, const cuda_place *place, Descriptor g, cudnnBackendHeurMode_t mode,
-                    int *seen)
+static int try_mode(cuda_plan *plan, int most, const cuda_place *place, bool bf16, Descriptor g,
+                    cudnnBackendHeurMode_t mode, int *seen)
 {
     Maker m = {.status = CUDNN_STATUS_SUCCESS};
     Descriptor config[MOST];
@@ -278,7 +280,7 @@ static int try_mode(cuda_plan *plan, int most, const cuda_place *place, Descript
     get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST, &count, config);
     *seen += (int)count;
     for (int64_t i = 0; m.status == CUDNN_STATUS_SUCCESS && i < count && good < most; i++)
-        good += plan_config(&plan[good], place, config[i], &unfit);
+        good += plan_config(&plan[good], place, bf16, config[i], &unfit);
     destroy_all(&m);
     return good;
 }
@@ -306,12 +308,13 @@ int cuda_plan_make(cuda_plan *plan, int most, const cuda_place *place, cuda_pass
     if (m.status != CUDNN_STATUS_SUCCESS) {
         say(&m, why, size);
     } else {
-        good = try_mode(plan, most, place, g, CUDNN_HEUR_MODE_A, &seen);
+        good = try_mode(plan, most, place, shape->bf16, g, CUDNN_HEUR_MODE_A, &seen);
         if (good == 0)
-            good = try_mode(plan, most, place, g, CUDNN_HEUR_MODE_FALLBACK, &seen);
+            good = try_mode(plan, most, place, shape->bf16, g, CUDNN_HEUR_MODE_FALLBACK, &seen);
         if (good == 0)
             snprintf(why, size, "cuDNN has no engine for %s%s%s (%d looked at)", operation[pass].name,
-                     place->nondeterministic ? "" : " that repeats bit for bit", place->tf32 ? "" : " in f32", seen);
+                     place->nondeterministic ? "" : " that repeats bit for bit",
+                     place->tf32 || shape->bf16 ? "" : " in f32", seen);
     }
     destroy_all(&m);
     for (int i = 0; i < good; i++)
@@ -364,7 +367,7 @@ bool cuda_plan_of(cuda_plan *plan, const char *engine, const cuda_place *place, 
         snprintf(why, size, "'%s' is no engine of cuDNN with its knobs", engine);
     else if (m.status != CUDNN_STATUS_SUCCESS)
         say(&m, why, size);
-    else if (!(good = plan_config(plan, place, config, &unfit)))
+    else if (!(good = plan_config(plan, place, shape->bf16, config, &unfit)))
         snprintf(why, size,
                  unfit ? "engine %s of cuDNN computes in another way than this run may"
                        : "cuDNN makes no plan of its engine %s",
@@ -381,8 +384,8 @@ void cuda_plan_free(cuda_plan *plan)
     plan->descriptor = NULL;
 }
 
-cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *b,
-                            const float *y, void *workspace)
+cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const void *x, const void *w, const float *b,
+                            const void *y, void *workspace)
 {
     const int64_t id[] = {X, W, Y, BIAS}, count = plan->bias ? 4 : 3;
     const void *const pointer[] = {x, w, y, b};

@@ -1,5 +1,9 @@
 /* plan.h: one convolution as an execution plan of cuDNN's backend graph API; a dense layer is a 1x1 convolution of 1x1
- * images. All f32, channels last. cuDNN only describes and runs: no other part of the runtime sees its types. */
+ * images. Channels last. cuDNN only describes and runs: no other part of the runtime sees its types.
+ *
+ * Everything is f32, or, with bf16, all tensors are bf16, the gradient of the weights too (of the engines that cuDNN 9.19
+ * can plan without a GPU none gives it in f32), and what is computed is f32: products of bf16 are exact in it. Biases
+ * stay f32, which no such engine takes: then bias and relu are left to a kernel. */
 #ifndef PN_CUDA_PLAN_H
 #define PN_CUDA_PLAN_H
 
@@ -11,7 +15,8 @@ typedef enum { CUDA_FORWARD, CUDA_DATA, CUDA_FILTER, CUDA_PASSES } cuda_pass; /*
 typedef struct {
     int64_t batch, in, height, width, out, out_height, out_width; /* channels in, out */
     int64_t groups, kernel, stride, pad, dilation;
-    bool bias, relu; /* behind the forward, in the same plan */
+    bool bias, relu; /* behind the forward, in the same plan; not with bf16 */
+    bool bf16;
 } cuda_shape;
 
 /* Where a plan is for: a GPU (handle), or one that is only described (device: a DEVICEPROP descriptor; cuDNN 9.8); and
@@ -43,7 +48,7 @@ bool cuda_plan_of(cuda_plan *plan, const char *engine, const cuda_place *place, 
                   char *why, size_t size);
 void cuda_plan_free(cuda_plan *plan);
 /* x, w, y: of the pass, each read or written as it says; b: where the plan has a bias. 0, or cuDNN's status. */
-cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const float *x, const float *w, const float *b,
-                            const float *y, void *workspace);
+cudnnStatus_t cuda_plan_run(const cuda_plan *plan, cudnnHandle_t handle, const void *x, const void *w, const float *b,
+                            const void *y, void *workspace);
 
 #endif

@@ -94,14 +94,22 @@ static float *clear(pn_op *op, const pn_area *area)
     return area->memory;
 }
 
+/* Where a parameter begins in a version of the weights and in the gradient: those that are bf16 there have half a float.
+ */
+static int64_t place_of(const pn_stage_def *def, const pn_param *param)
+{
+    const int64_t beyond = def->masters && param->offset > def->bf16_at ? param->offset - def->bf16_at : 0;
+    return param->offset - beyond + beyond / 2;
+}
+
 static Buffers buffers_of(pn_op *op, cuda_pass pass)
 {
     const pn_stage_def *def = op->stage->def;
     const pn_tensor *x = op->dense.x, *y = op->dense.y;
     const pn_param *w = op->dense.w, *b = op->dense.b;
     return (Buffers){.x = clear(op, pass == CUDA_DATA ? &x->gradient : &x->value),
-                     .w = (pass == CUDA_FILTER ? def->gradient : def->weights) + w->offset,
-                     .b = b ? def->weights + b->offset : NULL,
+                     .w = (pass == CUDA_FILTER ? def->gradient : def->weights) + place_of(def, w),
+                     .b = b ? def->weights + place_of(def, b) : NULL,
                      .y = clear(op, pass == CUDA_FORWARD ? &y->value : &y->gradient)};
 }
 

@@ -13,7 +13,7 @@ struct cuda_updates {
     cudaEvent_t copied;
     const pn_phase *phase; /* of the rates; NULL: there are none yet */
     int64_t end;           /* the first update whose rate is not there */
-    cuda_kernel sgd, adam, sgd_ahead, adam_ahead, back, multiply, sum, count;
+    cuda_kernel sgd, adam, sgd_ahead, adam_ahead, back, multiply, sum, count, copy;
 };
 
 void cuda_updates_open(cuda_stage *cuda)
@@ -23,14 +23,15 @@ void cuda_updates_open(cuda_stage *cuda)
     u->rates = cuda_alloc(stage, sizeof *u->rates, "the rates of updates");
     CU(stage, "the rates of updates", cudaMallocHost((void **)&u->written, sizeof *u->written));
     CU(stage, "the rates of updates", cudaEventCreateWithFlags(&u->copied, cudaEventDisableTiming));
-    u->sgd = cuda_kernel_common(stage, "sgd", "pppppppRi");
-    u->adam = cuda_kernel_common(stage, "adam", "ppppppppRi");
-    u->sgd_ahead = cuda_kernel_common(stage, "sgd_ahead", "ppppii");
-    u->adam_ahead = cuda_kernel_common(stage, "adam_ahead", "pppppfii");
-    u->back = cuda_kernel_common(stage, "step_back", "pppfi");
+    u->sgd = cuda_kernel_common(stage, "sgd", "ppppppppRiii");
+    u->adam = cuda_kernel_common(stage, "adam", "pppppppppRiii");
+    u->sgd_ahead = cuda_kernel_common(stage, "sgd_ahead", "ppppiii");
+    u->adam_ahead = cuda_kernel_common(stage, "adam_ahead", "pppppfiii");
+    u->back = cuda_kernel_common(stage, "step_back", "pppfii");
     u->multiply = cuda_kernel_common(stage, "multiply", "pfi");
-    u->sum = cuda_kernel_common(stage, "sum_gradients", "ppiii");
+    u->sum = cuda_kernel_common(stage, "sum_gradients", "ppiiii");
     u->count = cuda_kernel_common(stage, "count_update", "p");
+    u->copy = cuda_kernel_common(stage, "copy_weights", "ppii");
     cuda->updates = u;
 }
 
@@ -111,7 +112,23 @@ static cuda_rule rule_of(const pn_update_rule *rule)
 
 /* ---- the work ---- */
 
-bool pn_target_update(pn_stage *stage, const float *w, float *next)
+/* The first weight that is bf16 in versions and the gradient. */
+static int bf16_at(const pn_stage *stage)
+{
+    return (int)(stage->def->masters ? stage->def->bf16_at : stage->def->weight_floats);
+}
+
+void pn_target_copy(pn_stage *stage, float *version)
+{
+    const pn_stage_def *def = stage->def;
+    int at = bf16_at(stage), n = (int)def->weight_floats;
+    const float *masters = def->masters;
+    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->updates->copy, cuda_blocks(n), &version, &masters, &at, &n);
+    CU(stage, "weights", cudaStreamSynchronize(cuda_stage_of(stage)->stream));
+}
+
+/* The mean gradient of several microbatches is where they were summed. */
+bool pn_target_update(pn_stage *stage, const float *w, float *next, float *version)
 {
     cuda_stage *cuda = cuda_stage_of(stage);
     struct cuda_updates *u = cuda->updates;
@@ -120,16 +137,16 @@ bool pn_target_update(pn_stage *stage, const float *w, float *next)
     const pn_update_rule rule = pn_update_rule_of(stage, stage->updates);
     const pn_cure *cure = rule.cure;
     cuda_rule numbers = rule_of(&rule);
-    int n = (int)def->weight_floats;
-    float *state = def->state, *second = state + n, *gradient = def->gradient;
+    int n = (int)def->weight_floats, at = bf16_at(stage), gradient_at = def->sum ? n : at;
+    float *state = def->state, *second = state + n, *gradient = def->sum ? def->sum : def->gradient;
     float *ahead = cure && cure->forward != 0 ? def->ahead : NULL;
     float *delta = cure && cure->memory > 0 ? state + (def->states - 1) * def->weight_floats : NULL;
     if (is_sgd(&rule))
-        CUDA_LAUNCH(stage, &u->sgd, cuda_blocks(n), &next, &w, &gradient, &state, &ahead, &delta, &u->rates, &numbers,
-                    &n);
+        CUDA_LAUNCH(stage, &u->sgd, cuda_blocks(n), &next, &version, &w, &gradient, &state, &ahead, &delta, &u->rates,
+                    &numbers, &at, &gradient_at, &n);
     else if (strcmp(rule.optimizer, "adam") == 0 || is_adamw(&rule))
-        CUDA_LAUNCH(stage, &u->adam, cuda_blocks(n), &next, &w, &gradient, &state, &second, &ahead, &delta, &u->rates,
-                    &numbers, &n);
+        CUDA_LAUNCH(stage, &u->adam, cuda_blocks(n), &next, &version, &w, &gradient, &state, &second, &ahead, &delta,
+                    &u->rates, &numbers, &at, &gradient_at, &n);
     else
         pn_fail(stage, "internal error: optimizer %s has no kernel", rule.optimizer);
     CUDA_LAUNCH(stage, &u->count, 1, &u->rates);
@@ -140,14 +157,14 @@ bool pn_target_ahead(pn_stage *stage, const float *w, bool backward, float *to)
 {
     struct cuda_updates *u = cuda_stage_of(stage)->updates;
     const pn_update_rule rule = pn_update_rule_of(stage, stage->updates);
-    int n = (int)stage->def->weight_floats, which = backward;
+    int n = (int)stage->def->weight_floats, at = bf16_at(stage), which = backward;
     float *state = stage->def->state, *second = state + n;
     if (is_sgd(&rule)) {
-        CUDA_LAUNCH(stage, &u->sgd_ahead, cuda_blocks(n), &to, &w, &state, &u->rates, &which, &n);
+        CUDA_LAUNCH(stage, &u->sgd_ahead, cuda_blocks(n), &to, &w, &state, &u->rates, &which, &at, &n);
         return true;
     }
     float epsilon = (float)rule.value[ADAM_EPSILON];
-    CUDA_LAUNCH(stage, &u->adam_ahead, cuda_blocks(n), &to, &w, &state, &second, &u->rates, &epsilon, &which, &n);
+    CUDA_LAUNCH(stage, &u->adam_ahead, cuda_blocks(n), &to, &w, &state, &second, &u->rates, &epsilon, &which, &at, &n);
     return true;
 }
 
@@ -155,8 +172,8 @@ bool pn_target_back(pn_stage *stage, const float *w, double times, float *to)
 {
     const pn_stage_def *def = stage->def;
     float *delta = def->state + (def->states - 1) * def->weight_floats, factor = (float)times;
-    int n = (int)def->weight_floats;
-    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->updates->back, cuda_blocks(n), &to, &w, &delta, &factor, &n);
+    int n = (int)def->weight_floats, at = bf16_at(stage);
+    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->updates->back, cuda_blocks(n), &to, &w, &delta, &factor, &at, &n);
     return true;
 }
 
@@ -171,8 +188,8 @@ bool pn_target_scale(pn_stage *stage, double factor)
 bool pn_target_sum(pn_stage *stage, int64_t slice, int64_t slices)
 {
     const pn_stage_def *def = stage->def;
-    int which = (int)slice, count = (int)slices, n = (int)def->weight_floats;
+    int which = (int)slice, count = (int)slices, at = bf16_at(stage), n = (int)def->weight_floats;
     float *total = def->sum, *gradient = def->gradient;
-    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->updates->sum, cuda_blocks(n), &total, &gradient, &which, &count, &n);
+    CUDA_LAUNCH(stage, &cuda_stage_of(stage)->updates->sum, cuda_blocks(n), &total, &gradient, &which, &count, &at, &n);
     return true;
 }

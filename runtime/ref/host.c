@@ -20,9 +20,9 @@ void pn_target_run(pn_stage *stage, pn_run_kind kind, void (*step)(pn_stage *sta
     step(stage, n);
 }
 
-bool pn_target_update(pn_stage *stage, const float *w, float *next)
+bool pn_target_update(pn_stage *stage, const float *w, float *next, float *version)
 {
-    (void)stage, (void)w, (void)next;
+    (void)stage, (void)w, (void)next, (void)version;
     return false;
 }
 
@@ -48,6 +48,12 @@ bool pn_target_sum(pn_stage *stage, int64_t slice, int64_t slices)
 {
     (void)stage, (void)slice, (void)slices;
     return false;
+}
+
+/* Weights have no masters. */
+void pn_target_copy(pn_stage *stage, float *version)
+{
+    (void)stage, (void)version;
 }
 
 bool pn_target_input(pn_stage *stage, int64_t n, int input, bool test, void *to)

@@ -51,7 +51,7 @@ compare_ranks() {
         [[ $codes =~ ^[0\ ]*$ ]] && ! grep -q 'cudasim: error' <<<"$text"
         ok $? "$name, $size ranks, $order: no report"
         [[ $codes =~ ^[0\ ]*$ ]] || note "exit $codes: $(head -12 <<<"$text")"
-        text=$(python3 near.py cpu.jsonl cuda.jsonl 1e-5 2>&1)
+        text=$(python3 near.py cpu.jsonl cuda.jsonl "${tolerance:-1e-5}" 2>&1)
         ok $? "$name, $size ranks, $order: as target cpu"
         note "$(tail -1 <<<"$text")"
     done

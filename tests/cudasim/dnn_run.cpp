@@ -4,6 +4,7 @@
 #include "dnn.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -57,7 +58,8 @@ void store(const Tensor &t, void *base, int64_t i, float value)
     }
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    ((uint16_t *)base)[i] = uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    ((uint16_t *)base)[i] =
+        std::isnan(value) ? uint16_t(bits >> 16 | 0x40) : uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 template <class F> void each(const Tensor &t, F f) // f(index in the dense copy, place in memory)

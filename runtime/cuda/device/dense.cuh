@@ -1,6 +1,6 @@
 /* dense.cuh: behind a convolution or a dense layer: bias and relu, in place; the gradient of the bias. */
 
-template <int ITEMS, int CHANNELS, bool BIAS, bool RELU> __device__ void finish(float *y, const float *b)
+template <int ITEMS, int CHANNELS, bool BIAS, bool RELU> __device__ void finish(value_t *y, const float *b)
 {
     const int i = thread_index();
     if (i >= ITEMS)
@@ -9,7 +9,7 @@ template <int ITEMS, int CHANNELS, bool BIAS, bool RELU> __device__ void finish(
     y[i] = RELU ? positive(value) : value;
 }
 
-template <class S> __device__ void bias_part(float *room, float *part, const float *gy)
+template <class S> __device__ void bias_part(float *room, float *part, const value_t *gy)
 {
     chunk_sums<S>(room, part, [=](int i, int, float &sum, float &) { sum += gy[i]; });
 }

@@ -13,7 +13,7 @@ __device__ inline bits_t random_bits(bits_t key, bits_t counter)
 }
 /* key: of the seed and the name; the numbers count elements in plain order */
 template <int ITEMS, int CHANNELS, int HEIGHT, int WIDTH>
-__device__ void dropout(float *y, byte_t *mask, const float *x, const bits_t *minibatch, bits_t key,
+__device__ void dropout(value_t *y, byte_t *mask, const value_t *x, const bits_t *minibatch, bits_t key,
                         double probability)
 {
     const int i = thread_index();
@@ -24,7 +24,7 @@ __device__ void dropout(float *y, byte_t *mask, const float *x, const bits_t *mi
     mask[i] = kept;
     y[i] = kept ? x[i] * (float)(1.0 / (1.0 - probability)) : 0.0f;
 }
-template <int ITEMS> __device__ void dropout_backward(float *gx, const float *gy, const byte_t *mask, double probability)
+template <int ITEMS> __device__ void dropout_backward(value_t *gx, const value_t *gy, const byte_t *mask, double probability)
 {
     const int i = thread_index();
     if (i < ITEMS)

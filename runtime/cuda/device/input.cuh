@@ -76,7 +76,7 @@ struct images_t {
     float scale[8], shift[8];
 };
 template <class T>
-__device__ void gather(float *to, const T *samples, const pick_t *picks, const images_t &all)
+__device__ void gather(value_t *to, const T *samples, const pick_t *picks, const images_t &all)
 {
     const int i = thread_index(), size = all.channels * all.height * all.width;
     if (i >= all.batch * size)
@@ -95,11 +95,11 @@ __device__ void gather(float *to, const T *samples, const pick_t *picks, const i
     const int c = at.c < 8 ? at.c : 0;
     to[i] = value * all.scale[c] + all.shift[c];
 }
-KERNEL gather_bytes(float *to, const byte_t *samples, const pick_t *picks, images_t all)
+KERNEL gather_bytes(value_t *to, const byte_t *samples, const pick_t *picks, images_t all)
 {
     gather(to, samples, picks, all);
 }
-KERNEL gather_values(float *to, const float *samples, const pick_t *picks, images_t all)
+KERNEL gather_values(value_t *to, const float *samples, const pick_t *picks, images_t all)
 {
     gather(to, samples, picks, all);
 }

@@ -1,7 +1,7 @@
 /* loss.cuh: losses: a warp a sample; of each sample its loss, and 1 if the label has the largest value. */
 
 /* The first largest of a row, over the warp. */
-template <int CLASSES> __device__ int row_best(const float *row, float &best)
+template <int CLASSES> __device__ int row_best(const value_t *row, float &best)
 {
     const int lane = (int)threadIdx.x % WARP;
     int winner = lane < CLASSES ? lane : 0;
@@ -23,12 +23,12 @@ template <int CLASSES> __device__ int row_best(const float *row, float &best)
 }
 /* probability NULL: not stored (a test) */
 template <int BATCH, int CLASSES>
-__device__ void softmax_cross_entropy(float *rows, float *probability, const float *x, const int *label)
+__device__ void softmax_cross_entropy(float *rows, float *probability, const value_t *x, const int *label)
 {
     const int n = thread_index() / WARP, lane = (int)threadIdx.x % WARP;
     if (n >= BATCH)
         return;
-    const float *row = x + n * CLASSES;
+    const value_t *row = x + n * CLASSES;
     float largest;
     const int best = row_best<CLASSES>(row, largest);
     double sum = 0.0;
@@ -45,19 +45,19 @@ __device__ void softmax_cross_entropy(float *rows, float *probability, const flo
     }
 }
 template <int BATCH, int CLASSES>
-__device__ void softmax_cross_entropy_backward(float *gx, const float *probability, const int *label)
+__device__ void softmax_cross_entropy_backward(value_t *gx, const float *probability, const int *label)
 {
     const int i = thread_index();
     if (i < BATCH * CLASSES)
         gx[i] = (probability[i] - (i % CLASSES == label[i / CLASSES] ? 1.0f : 0.0f)) / (float)BATCH;
 }
 
-template <int SIZE, bool LABELS> __device__ float mse_error(const float *x, const void *target, int i)
+template <int SIZE, bool LABELS> __device__ float mse_error(const value_t *x, const void *target, int i)
 {
     return x[i] -
-           (LABELS ? (i % SIZE == ((const int *)target)[i / SIZE] ? 1.0f : 0.0f) : ((const float *)target)[i]);
+           (LABELS ? (i % SIZE == ((const int *)target)[i / SIZE] ? 1.0f : 0.0f) : ((const value_t *)target)[i]);
 }
-template <int BATCH, int SIZE, bool LABELS> __device__ void mse(float *rows, const float *x, const void *target)
+template <int BATCH, int SIZE, bool LABELS> __device__ void mse(float *rows, const value_t *x, const void *target)
 {
     const int n = thread_index() / WARP, lane = (int)threadIdx.x % WARP;
     if (n >= BATCH)
@@ -77,7 +77,7 @@ template <int BATCH, int SIZE, bool LABELS> __device__ void mse(float *rows, con
     }
 }
 template <int BATCH, int SIZE, bool LABELS>
-__device__ void mse_backward(float *gx, const float *x, const void *target, float sign)
+__device__ void mse_backward(value_t *gx, const value_t *x, const void *target, float sign)
 {
     const int i = thread_index();
     if (i < BATCH * SIZE)

@@ -1,6 +1,6 @@
 /* map.cuh: element by element, and what only moves elements. */
 
-template <int ITEMS, class F> __device__ void pointwise(float *y, const float *x, F value)
+template <int ITEMS, class F> __device__ void pointwise(value_t *y, const value_t *x, F value)
 {
     const int i = thread_index();
     if (i < ITEMS)
@@ -8,14 +8,14 @@ template <int ITEMS, class F> __device__ void pointwise(float *y, const float *x
 }
 /* saved: y, or x where several operations are one */
 template <int ITEMS, class F>
-__device__ void pointwise_backward(float *gx, const float *saved, const float *gy, F slope)
+__device__ void pointwise_backward(value_t *gx, const value_t *saved, const value_t *gy, F slope)
 {
     const int i = thread_index();
     if (i < ITEMS)
         gx[i] = slope(saved[i], gy[i]);
 }
 
-template <int ITEMS, bool RELU> __device__ void add(float *y, const float *a, const float *b)
+template <int ITEMS, bool RELU> __device__ void add(value_t *y, const value_t *a, const value_t *b)
 {
     const int i = thread_index();
     if (i < ITEMS)
@@ -23,26 +23,26 @@ template <int ITEMS, bool RELU> __device__ void add(float *y, const float *a, co
 }
 
 /* x has PART of the CHANNELS of y, from channel BEFORE on. */
-template <int ITEMS, int PART, int BEFORE, int CHANNELS> __device__ void concat(float *y, const float *x)
+template <int ITEMS, int PART, int BEFORE, int CHANNELS> __device__ void concat(value_t *y, const value_t *x)
 {
     const int i = thread_index();
     if (i < ITEMS)
         y[i / PART * CHANNELS + BEFORE + i % PART] = x[i];
 }
-template <int ITEMS, int PART, int BEFORE, int CHANNELS> __device__ void concat_backward(float *gx, const float *gy)
+template <int ITEMS, int PART, int BEFORE, int CHANNELS> __device__ void concat_backward(value_t *gx, const value_t *gy)
 {
     const int i = thread_index();
     if (i < ITEMS)
         gx[i] = gy[i / PART * CHANNELS + BEFORE + i % PART];
 }
 
-template <int ITEMS, int CHANNELS, int HEIGHT, int WIDTH> __device__ void flatten(float *y, const float *x)
+template <int ITEMS, int CHANNELS, int HEIGHT, int WIDTH> __device__ void flatten(value_t *y, const value_t *x)
 {
     const int i = thread_index();
     if (i < ITEMS)
         y[plain_index<CHANNELS, HEIGHT, WIDTH>(i)] = x[i];
 }
-template <int ITEMS, int CHANNELS, int HEIGHT, int WIDTH> __device__ void flatten_backward(float *gx, const float *gy)
+template <int ITEMS, int CHANNELS, int HEIGHT, int WIDTH> __device__ void flatten_backward(value_t *gx, const value_t *gy)
 {
     const int i = thread_index();
     if (i < ITEMS)
@@ -64,7 +64,7 @@ template <int BATCH_, int CHANNELS_, int HEIGHT_, int WIDTH_, int OUT_, int BEFO
         OUT_ITEMS = BATCH_ * OUT_HEIGHT * OUT_WIDTH * OUT_
     };
 };
-template <class S> __device__ void shortcut(float *y, const float *x)
+template <class S> __device__ void shortcut(value_t *y, const value_t *x)
 {
     const int i = thread_index();
     if (i >= S::OUT_ITEMS)
@@ -74,7 +74,7 @@ template <class S> __device__ void shortcut(float *y, const float *x)
     const int from = ((at.n * S::HEIGHT + at.row * S::STRIDE) * S::WIDTH + at.column * S::STRIDE) * S::CHANNELS + c;
     y[i] = c >= 0 && c < S::CHANNELS ? x[from] : 0.0f;
 }
-template <class S> __device__ void shortcut_backward(float *gx, const float *gy)
+template <class S> __device__ void shortcut_backward(value_t *gx, const value_t *gy)
 {
     const int i = thread_index();
     if (i >= S::IN_ITEMS)
@@ -86,7 +86,7 @@ template <class S> __device__ void shortcut_backward(float *gx, const float *gy)
 }
 
 /* ---- local response normalisation over channels ---- */
-template <int CHANNELS, int WINDOW> __device__ float lrn_scale(const float *x, int i, float share, float k)
+template <int CHANNELS, int WINDOW> __device__ float lrn_scale(const value_t *x, int i, float share, float k)
 {
     const int c = i % CHANNELS;
     float sum = 0.0f;
@@ -96,14 +96,14 @@ template <int CHANNELS, int WINDOW> __device__ float lrn_scale(const float *x, i
 }
 /* share: alpha / window */
 template <int ITEMS, int CHANNELS, int WINDOW>
-__device__ void lrn(float *y, const float *x, float share, float beta, float k)
+__device__ void lrn(value_t *y, const value_t *x, float share, float beta, float k)
 {
     const int i = thread_index();
     if (i < ITEMS)
         y[i] = x[i] * powf(lrn_scale<CHANNELS, WINDOW>(x, i, share, k), -beta);
 }
 template <int ITEMS, int CHANNELS, int WINDOW>
-__device__ void lrn_backward(float *gx, const float *x, const float *gy, float share, float beta, float k)
+__device__ void lrn_backward(value_t *gx, const value_t *x, const value_t *gy, float share, float beta, float k)
 {
     const int i = thread_index();
     if (i >= ITEMS)

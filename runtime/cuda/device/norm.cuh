@@ -1,7 +1,7 @@
 /* norm.cuh: batch normalisation; statistics: [mean, variance][channels]. */
 
 /* Sums of x - x[0] and its square: a variance that is small beside the mean keeps its digits. */
-template <class S> __device__ void norm_part(float *room, float *part, const float *x)
+template <class S> __device__ void norm_part(float *room, float *part, const value_t *x)
 {
     chunk_sums<S>(room, part, [=](int i, int c, float &sum, float &squares) {
         const float off = x[i] - x[c];
@@ -10,7 +10,7 @@ template <class S> __device__ void norm_part(float *room, float *part, const flo
     });
 }
 
-template <class S> __device__ void norm_statistics(float *statistics, const float *part, const float *x)
+template <class S> __device__ void norm_statistics(float *statistics, const float *part, const value_t *x)
 {
     int c;
     double sum, squares;
@@ -22,7 +22,7 @@ template <class S> __device__ void norm_statistics(float *statistics, const floa
 }
 
 template <class S, bool SKIP, bool RELU>
-__device__ void norm_apply(float *y, const float *x, const float *skip, const float *scale, const float *shift,
+__device__ void norm_apply(value_t *y, const value_t *x, const value_t *skip, const float *scale, const float *shift,
                            const float *mean, const float *variance, float epsilon)
 {
     const int i = thread_index();
@@ -36,7 +36,7 @@ __device__ void norm_apply(float *y, const float *x, const float *skip, const fl
 }
 
 template <class S, bool RELU>
-__device__ void norm_gradient_part(float *room, float *part, const float *gy, const float *y, const float *x,
+__device__ void norm_gradient_part(float *room, float *part, const value_t *gy, const value_t *y, const value_t *x,
                                    const float *statistics)
 {
     chunk_sums<S>(room, part, [=](int i, int c, float &sum, float &product) {
@@ -59,7 +59,7 @@ __device__ void norm_gradient(float *gscale, float *gshift, const float *part, c
 
 /* gx, gskip NULL: not wanted */
 template <class S, bool RELU>
-__device__ void norm_backward(float *gx, float *gskip, const float *gy, const float *y, const float *x,
+__device__ void norm_backward(value_t *gx, value_t *gskip, const value_t *gy, const value_t *y, const value_t *x,
                               const float *scale, const float *statistics, const float *gscale, const float *gshift,
                               float epsilon)
 {

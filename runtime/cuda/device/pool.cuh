@@ -55,7 +55,7 @@ template <class P, class Visit> __device__ void each_window(place_t at, Visit vi
 }
 
 /* The first of equal elements wins. argmax NULL: not recorded. */
-template <class P, class Index, bool RELU> __device__ void maxpool(float *y, void *argmax, const float *x)
+template <class P, class Index, bool RELU> __device__ void maxpool(value_t *y, void *argmax, const value_t *x)
 {
     const int i = thread_index();
     if (i >= P::OUT)
@@ -74,7 +74,7 @@ template <class P, class Index, bool RELU> __device__ void maxpool(float *y, voi
         ((Index *)argmax)[i] = (Index)winner;
 }
 
-template <class P, class Index> __device__ void maxpool_backward(float *gx, const float *gy, const void *argmax)
+template <class P, class Index> __device__ void maxpool_backward(value_t *gx, const value_t *gy, const void *argmax)
 {
     const int i = thread_index();
     if (i >= P::IN)
@@ -100,7 +100,7 @@ template <class P, bool PADDING> __device__ float pool_size(int row, int column)
                    (smaller(left + P::KERNEL_W, P::WIDTH) - larger(left, 0)));
 }
 
-template <class P, bool PADDING> __device__ void avgpool(float *y, const float *x)
+template <class P, bool PADDING> __device__ void avgpool(value_t *y, const value_t *x)
 {
     const int i = thread_index();
     if (i >= P::OUT)
@@ -111,7 +111,7 @@ template <class P, bool PADDING> __device__ void avgpool(float *y, const float *
     y[i] = sum / pool_size<P, PADDING>(at.row, at.column);
 }
 
-template <class P, bool PADDING> __device__ void avgpool_backward(float *gx, const float *gy)
+template <class P, bool PADDING> __device__ void avgpool_backward(value_t *gx, const value_t *gy)
 {
     const int i = thread_index();
     if (i >= P::IN)
