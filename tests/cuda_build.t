@@ -6,6 +6,7 @@
 . "$(dirname "$0")/tap.sh"
 # shellcheck source=tests/cuda/build.sh
 . "$(dirname "$0")/cuda/build.sh"
+cuda=${CUDA_HOME:-/usr/local/cuda}
 example lenet5 "$ROOT/examples/lenet5.pnet"
 example cifar_quick "$ROOT/examples/cifar_quick.pnet"
 example alexnet "$ROOT/examples/alexnet.pnet"

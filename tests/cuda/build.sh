@@ -1,6 +1,5 @@
 #!/bin/bash
 # build.sh: what can be known without a GPU of a program of target cuda. Source it behind tap.sh.
-cuda=${CUDA_HOME:-/usr/local/cuda}
 [ -e "$B/lib/libpn_cuda.a" ] || skip_all "no CUDA toolkit with cuDNN when pnetc was built: target cuda is not tested"
 "$PNETC" doctor | grep -q '^ok  *NVRTC' || skip_all "no NVRTC: target cuda is not tested"
 most_registers=64
