@@ -110,7 +110,7 @@ for cut in "paper", "exact", "placed":
 PY
 ok $? "paper_speedup: its factors"
 # Fast or slow does not matter here (its exit status does): that it measures, on any machine.
-"$ROOT/bench/throughput" lenet5 --busy --steps 7 --batch 20 --json busy.json >out 2>&1
+"$ROOT/bench/throughput" lenet5 --busy --ours --steps 7 --batch 20 --json busy.json >out 2>&1
 ok "$(($? > 1))" "throughput: LeNet-5 beside a busy loop"
 python3 - <<'PY'
 import json
@@ -121,6 +121,6 @@ for name in ("one_worker", "two_stages", "one_worker_2_threads"):
 assert f["two_stages_to_one_worker_2_threads"] > 0 and f["two_cores_flops"] > 1e9 and f["one_core_bytes"] > 1e8
 PY
 ok $? "throughput: its figures"
-is "$("$ROOT/bench/throughput" lenet5 --busy --steps 7 --batch 20 2>&1 | head -1)" \
+is "$("$ROOT/bench/throughput" lenet5 --busy --ours --steps 7 --batch 20 2>&1 | head -1)" \
     "1 finished rounds of the same kind are kept (--fresh measures anew)" "throughput: finished rounds are kept"
 done_testing
