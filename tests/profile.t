@@ -70,6 +70,7 @@ for target in $targets; do
     measured "ops_$target" "$WORK/ops.pnet" "--target=$target"
 done
 measured lenet5 "$ROOT/examples/lenet5.pnet" --target=ref --set train.batch=5
+measured weight_parts "$ROOT/examples/lenet5.pnet" --target=ref --set train.batch=5 --set 'pipeline.schedule=zb_h1(microbatches = 1)'
 measured branches "$ROOT/tests/nets/branches.pnet" --target=ref --set train.batch=5
 measured one_stage "$WORK/ops.pnet" --target=ref --set pipeline.registers=none
 "$PNETC" profile "$WORK/ops.pnet" --target=ref --steps 2 --alone -o "$WORK/alone.prof" 2>"$WORK/log"

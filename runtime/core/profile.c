@@ -47,6 +47,7 @@ typedef struct {
     int last; /* record of the verb that ran last */
     double *sample[PASSES];
     int64_t done[PASSES];
+    int64_t weight_parts; /* done, where backwards are split: each is time of the backward that it belongs to */
 } Profile;
 
 /* A verb names no stage; the thread knows which one it runs. */
@@ -160,7 +161,8 @@ static void profiled_init(pn_stage *stage)
     trace_open_stage(stage, TRACE_BYTES / stage->run->program->nstages);
 }
 
-static void run_pass(pn_stage *stage, int64_t n, int pass, void (*real)(pn_stage *stage, int64_t n))
+/* Adds what it takes to the samples of `step`, which are 0 at first. */
+static void run_pass(pn_stage *stage, int64_t n, int pass, int64_t step, void (*real)(pn_stage *stage, int64_t n))
 {
     Profile *profile = current = &profiles[stage->worker];
     testing = false;
@@ -169,21 +171,27 @@ static void run_pass(pn_stage *stage, int64_t n, int pass, void (*real)(pn_stage
     double begin = pn_work_seconds();
     input_time = 0;
     real(stage, n);
-    double took = pn_work_seconds() - begin;
-    int64_t step = profile->done[pass]++;
-    profile->sample[pass][step] = took;
+    profile->sample[pass][step] += pn_work_seconds() - begin;
     for (int i = 0; i < profile->count; i++)
-        profile->record[i].sample[pass][step] = profile->record[i].sum;
+        profile->record[i].sample[pass][step] += profile->record[i].sum;
 }
 
 static void profiled_forward(pn_stage *stage, int64_t n)
 {
-    run_pass(stage, n, PASS_FORWARD, profiles[stage->worker].real->forward);
+    Profile *profile = &profiles[stage->worker];
+    run_pass(stage, n, PASS_FORWARD, profile->done[PASS_FORWARD]++, profile->real->forward);
 }
 
 static void profiled_backward(pn_stage *stage, int64_t n)
 {
-    run_pass(stage, n, PASS_BACKWARD, profiles[stage->worker].real->backward);
+    Profile *profile = &profiles[stage->worker];
+    run_pass(stage, n, PASS_BACKWARD, profile->done[PASS_BACKWARD]++, profile->real->backward);
+}
+
+static void profiled_weight_gradients(pn_stage *stage, int64_t n)
+{
+    Profile *profile = &profiles[stage->worker];
+    run_pass(stage, n, PASS_BACKWARD, profile->weight_parts++, profile->real->weight_gradients);
 }
 
 static void profiled_test(pn_stage *stage, int64_t n)
@@ -321,6 +329,8 @@ int pn_profile_main(const pn_program *program, int argc, char **argv)
         profile->shown.init = profiled_init;
         profile->shown.forward = profiled_forward;
         profile->shown.backward = profiled_backward;
+        if (profile->real->weight_gradients)
+            profile->shown.weight_gradients = profiled_weight_gradients;
         profile->shown.test = profiled_test;
         stage[i] = &profile->shown;
     }
