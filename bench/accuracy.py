@@ -151,7 +151,7 @@ def table(rows, results, base="sequential"):
                       ("diverged: " if any(one["diverged"] for one in figures) else "") +
                       f"{mean(figures):.2f}{spread(figures)}", difference, rate])
     return common.columns(lines) + "\nworkers: stages here; paper: stages as the paper counts them; staleness: of the first " \
-                                   "stage, measured, in its own updates; G: its stability number."
+                                   "stage, measured, in its own updates\n(of a run that was resumed: since then); G: its stability number."
 
 
 def curves(network, rows, options):

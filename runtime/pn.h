@@ -431,7 +431,7 @@ typedef struct {
      * there are none. Then versions, gradient and ahead are [version_floats]: weights from bf16_at on have half a float
      * in them. */
     float *masters;
-    int64_t version_floats, bf16_at;
+    int64_t version_floats, bf16_at; /* 0 where there are none */
     float *gradient,
         *state;      /* [weight_floats], [states][weight_floats]; state: as weights; the last is delta, if any */
     float *sum;      /* of the gradients of a minibatch's microbatches so far; NULL: it is not sliced */

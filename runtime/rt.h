@@ -330,6 +330,7 @@ struct pn_transport {
 extern const pn_transport pn_transport_ranks; /* what several processes use; nobody asks for it by name */
 extern const pn_transport *const pn_transport_table[];
 extern const int pn_transport_count;
+const pn_transport *pn_transport_find(const char *name); /* NULL: unknown */
 
 /* ---- data sources: one const struct in data/<name>.c, one line in data/sources.def ---- */
 typedef struct pn_dataset {

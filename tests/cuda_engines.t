@@ -11,20 +11,9 @@
 export ARCH=90 CFLAGS=-O1 # kernels of the simulator's GPU alone
 
 build lenet5 "$ROOT/examples/lenet5.pnet" --set train.batch=4 --set 'train.data=digits(train = 16, test = 4)' --set train.test_every=0
-# simulate OPTIONS OF run... -- OPTIONS OF THE PROGRAM...: sets text and code
-simulate() {
-    local options=()
-    while [ "$1" != -- ]; do
-        options+=("$1")
-        shift
-    done
-    shift
-    text=$(timeout 100 "$ROOT/tests/cudasim/run" --keep=lenet5.kernels ${options[@]+"${options[@]}"} lenet5.cuda/kernels.cu lenet5.cuda/lenet5 "$@" 2>&1)
-    code=$?
-}
 
 # ---- measured, written, read back ----
-simulate --stats=first.stats -- --steps 4 --algorithms first.txt --save first.safetensors --report first.json
+simulate lenet5 --stats=first.stats -- --steps 4 --algorithms first.txt --save first.safetensors --report first.json
 is "$code" 0 "it measures: no report"
 [ "$code" = 0 ] || note "$text"
 like "$text" '^algorithms: an engine of cuDNN [0-9.]+ for each of 14 passes \(measured, written to first.txt\)$' "says so"
@@ -40,7 +29,7 @@ is "$(awk '$1 == "op" { split($4, engine, ":"); first = $5; other = $6 == "-" ? 
 ok $? "sometimes that is not the one that cuDNN lists first"
 note "$(grep '^op' first.txt)"
 cp first.txt before
-simulate --stats=second.stats -- --steps 4 --algorithms first.txt --save second.safetensors --report second.json
+simulate lenet5 --stats=second.stats -- --steps 4 --algorithms first.txt --save second.safetensors --report second.json
 is "$code" 0 "read back: no report"
 like "$text" '^algorithms: an engine of cuDNN .* \(as in first.txt\)$' "says so"
 cmp -s first.txt before && cmp -s first.safetensors second.safetensors
@@ -50,7 +39,7 @@ is "$(count 'cudnn plans accepted' second.stats)" 14 "nothing is measured again:
 [ "$(count 'call cudnnBackendExecute' first.stats)" -gt $((2 * $(count 'call cudnnBackendExecute' second.stats))) ]
 ok $? "where the first run tried many"
 for run in first second; do
-    simulate -- --steps 0 --algorithms first.txt --report $run.again.json
+    simulate lenet5 -- --steps 0 --algorithms first.txt --report $run.again.json
     python3 -c '
 import json, sys
 for stage in json.load(open(sys.argv[1]))["stages"]:
@@ -60,9 +49,9 @@ done
 is "$(cat first.codes)" "$(awk '$1 == "op" { print $2, $3, $4 }' first.txt | sort)" "--report tells the engines of the file"
 is "$(cat second.codes)" "$(cat first.codes)" "... also when they were read"
 peak() { awk '$1 == "device" { print $4 }' "$1"; }
-simulate --stats=plain.stats -- --steps 4 --save plain.safetensors
+simulate lenet5 --stats=plain.stats -- --steps 4 --save plain.safetensors
 is "$(peak first.stats)" "$(peak plain.stats)" "measuring takes no more memory of the GPU than a run does"
-PN_CUDA_EAGER=1 simulate --order=random:1 -- --steps 4 --algorithms first.txt --save eager.safetensors
+PN_CUDA_EAGER=1 simulate lenet5 --order=random:1 -- --steps 4 --algorithms first.txt --save eager.safetensors
 cmp -s first.safetensors eager.safetensors
 ok $? "single launches: the same weights"
 ranks 2 lenet5 --steps 4 --algorithms first.txt --save ranks.safetensors
@@ -75,7 +64,7 @@ like "$text" 'none.txt is not there, and 2 ranks measure nothing: let one proces
 
 # ---- what does not fit ----
 refused() { # NAME LINE PATTERN [OPTION]: of edited.txt
-    simulate -- --steps 1 --algorithms edited.txt ${4:+"$4"}
+    simulate lenet5 -- --steps 1 --algorithms edited.txt ${4:+"$4"}
     is "$code" 1 "$1: refused"
     like "$text" "^error: edited.txt:$2: .*$3" "$1: says so"
 }
@@ -94,13 +83,29 @@ refused "no engine" "$line" "conv2: 'fast' is no engine of cuDNN with its knobs"
 sed "${line}s/weights [0-9]*/&:7=/" first.txt >edited.txt
 refused "no knob" "$line" "conv2: .* is no engine of cuDNN with its knobs"
 sed "${line}d" first.txt >edited.txt
-simulate -- --steps 1 --algorithms edited.txt
+simulate lenet5 -- --steps 1 --algorithms edited.txt
 like "$text" '^error: edited.txt has no line for the backward_weights of conv2' "a line too few: it is named"
 { cat first.txt; echo "op conv9 forward 1 1.0 -"; } >edited.txt
 refused "an operation that is not there" '[0-9]+' 'lenet5 has no forward of conv9'
 
+# ---- bf16: engines, buffers and a file of its own ----
+"$PNETC" build "$ROOT/examples/lenet5.pnet" -o bf16.cuda --target=cuda --quiet --set train.precision=bf16 --set train.batch=4 \
+    --set 'train.data=digits(train = 16, test = 4)' --set train.test_every=0 >log 2>&1 && mv bf16.cuda/lenet5 bf16.cuda/bf16
+ok $? "bf16: builds"
+cp first.txt edited.txt
+simulate bf16 -- --steps 1 --algorithms edited.txt
+is "$code" 1 "bf16: a file of f32 is refused"
+like "$text" "^error: edited.txt:5: .*this must be 'isa sm_90 cudasim NVIDIA H200, bf16'" "bf16: says so"
+for run in wrote read; do
+    simulate bf16 -- --steps 4 --algorithms bf16.txt --save $run.safetensors
+    is "$code" 0 "bf16: $run: no report"
+    like "$text" '^algorithms: an engine of cuDNN [0-9.]+ for each of 14 passes' "bf16: $run: says so"
+done
+[ "$(grep -c '^op ' bf16.txt)" = 14 ] && cmp -s wrote.safetensors read.safetensors
+ok $? "bf16: the weights are those of the run that measured"
+
 # ---- what engines may do to numbers ----
-simulate -- --steps 0 --algorithms tf32.txt --tf32
+simulate lenet5 -- --steps 0 --algorithms tf32.txt --tf32
 is "$code" 0 "--tf32 measures: no report"
 like "$(sed -n 5p tf32.txt)" '^isa sm_90 cudasim NVIDIA H200, tf32$' "--tf32: the file says so"
 new=$(awk 'NR == FNR { strict[$2 $3 $4]; next } $1 == "op" && !($2 $3 $4 in strict) { print FNR; exit }' first.txt tf32.txt)
@@ -110,11 +115,11 @@ engine=$(sed -n "${new}s/^op \([^ ]* [^ ]*\) \([^ ]*\) .*/\1 \2/p" tf32.txt)
 line=$(grep -n "^op ${engine% *} " first.txt | cut -d: -f1)
 sed "${line}s/^op [^ ]* [^ ]* [^ ]*/op $engine/" first.txt >edited.txt
 refused "an engine that rounds, in a file without --tf32" "$line" "engine .* of cuDNN computes in another way than this run may"
-simulate -- --steps 2 --nondeterministic --metrics loose.jsonl
+simulate lenet5 -- --steps 2 --nondeterministic --metrics loose.jsonl
 is "$code" 0 "--nondeterministic: no report"
-simulate -- --steps 2 --exact
+simulate lenet5 -- --steps 2 --exact
 is "$code" 0 "--exact: no report"
-simulate -- --steps 2 --exact --tf32
+simulate lenet5 -- --steps 2 --exact --tf32
 is "$code" 2 "--exact with --tf32: usage"
 like "$text" '^error: --exact and --tf32 contradict each other' "--exact with --tf32: says so"
 lenet5.cpu/lenet5 --tf32 >out 2>&1

@@ -12,6 +12,8 @@ small=(--set train.batch=4 --set 'train.data=digits(train = 32, test = 10)' --se
 lenet=$ROOT/examples/lenet5.pnet
 build lenet5 "$lenet" "${small[@]}"
 compare_ranks "lenet5, 4 stages, stale" lenet5 5 "2:random:1"
+build lenet5 "$lenet" "${small[@]}" --set 'pipeline.schedule=hybrid(stale, steps = 3, then = sequential)'
+compare_ranks "lenet5, 4 stages, hybrid" lenet5 5 "2:lazy"
 build lenet5 "$lenet" "${small[@]}" --set 'pipeline.schedule=gpipe(microbatches = 2)'
 compare_ranks "lenet5, 4 stages, gpipe" lenet5 5 "4:random:3 2:lazy"
 build lenet5 "$lenet" "${small[@]}" --set pipeline.schedule=features_replay

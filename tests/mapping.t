@@ -4,6 +4,8 @@
 # checkpoints, corrections and Ctrl-C do what they do to joined stages; traces, reports and pictures know of the halves.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
+# shellcheck source=tests/programs.sh
+. "$ROOT/tests/programs.sh"
 nets=$ROOT/tests/nets
 sed '/^ *register$/d' "$ROOT/examples/lenet5.pnet" >"$WORK/lenet5.pnet"
 lenet=$WORK/lenet5.pnet
@@ -11,24 +13,6 @@ small=(--set 'train.data=digits(train = 400, test = 130)' --set train.batch=12 -
 fast=ref
 [ -e "$B/lib/libpn_cpu.a" ] && fast=cpu
 
-# build NAME FILE ARGUMENTS...: a program in $WORK/NAME; its path in `program`
-build() {
-    local name=$1 file=$2
-    shift 2
-    rm -rf "${WORK:?}/$name"
-    "$PNETC" build "$file" -o "$WORK/$name" --quiet "$@" >"$WORK/$name.log" 2>&1 || {
-        note "$(tail -20 "$WORK/$name.log")"
-        return 1
-    }
-    program=$(find "$WORK/$name" -maxdepth 1 -type f -perm -u+x | head -1)
-}
-train() { # OUT ARGUMENTS...: weights in $WORK/OUT
-    local out=$1
-    shift
-    rm -f "$WORK/$out"
-    "$program" --quiet --save "$WORK/$out" "$@" >"$WORK/$out.log" 2>&1 || note "$out: $(tail -5 "$WORK/$out.log")"
-}
-same() { cmp -s "$WORK/$1" "$WORK/$2"; }
 # as_predicted REPORT CHECK: 2K + 1 workers; staleness and ring of both halves, and their bytes; traffic
 as_predicted() {
     python3 - "$WORK/$1" "$WORK/$2" <<'PY'

@@ -4,27 +4,11 @@
 # bit where sums are exact; checkpoints do not know of replicas; a trace has a track for each.
 # shellcheck source=tests/tap.sh
 . "$(dirname "$0")/tap.sh"
+# shellcheck source=tests/programs.sh
+. "$ROOT/tests/programs.sh"
 nets=$ROOT/tests/nets lenet=$ROOT/examples/lenet5.pnet
 small=(--set 'train.data=digits(train = 400, test = 130)' --set train.batch=12)
 
-# build NAME FILE ARGUMENTS...: a program in $WORK/NAME; its path in `program`
-build() {
-    local name=$1 file=$2
-    shift 2
-    rm -rf "${WORK:?}/$name"
-    "$PNETC" build "$file" -o "$WORK/$name" --quiet "$@" >"$WORK/$name.log" 2>&1 || {
-        note "$(tail -20 "$WORK/$name.log")"
-        return 1
-    }
-    program=$(find "$WORK/$name" -maxdepth 1 -type f -perm -u+x | head -1)
-}
-train() { # OUT ARGUMENTS...: weights in $WORK/OUT
-    local out=$1
-    shift
-    rm -f "$WORK/$out"
-    "$program" --quiet --save "$WORK/$out" "$@" >"$WORK/$out.log" 2>&1 || note "$out: $(tail -5 "$WORK/$out.log")"
-}
-same() { cmp -s "$WORK/$1" "$WORK/$2"; }
 # apart A B: the largest difference of two files of weights, relative to the largest weight of its tensor
 apart() {
     python3 - "$WORK/$1" "$WORK/$2" <<'PY'

@@ -133,13 +133,11 @@ static bool parse_seed(const char *text, uint64_t *to)
 static bool parse_transport(const char *text, const pn_transport **to)
 {
     const char *near = NULL;
-    for (int i = 0; i < pn_transport_count; i++) {
-        if (strcmp(pn_transport_table[i]->name, text) == 0) {
-            *to = pn_transport_table[i];
-            return true;
-        }
+    *to = pn_transport_find(text);
+    if (*to)
+        return true;
+    for (int i = 0; i < pn_transport_count; i++)
         near = nearer(text, pn_transport_table[i]->name, near);
-    }
     fprintf(stderr, "error: unknown transport '%s'", text);
     if (near)
         fprintf(stderr, "; did you mean '%s'?", near);

@@ -66,6 +66,14 @@ static void describe(cuda_device *device, const struct cudaDeviceProp *propertie
         to += sprintf(to, "%02x", (unsigned char)properties->uuid.bytes[i]);
 }
 
+static bool stores_bf16(const pn_program *program)
+{
+    for (int i = 0; i < program->nstages; i++)
+        if (program->stage[i]->version_floats)
+            return true;
+    return false;
+}
+
 /* The raw texts mislead: "insufficient driver" is what a machine without any driver gives. */
 static void find_device(cuda_device *device, const pn_run *run)
 {
@@ -100,8 +108,9 @@ static void find_device(cuda_device *device, const pn_run *run)
         pn_fail(NULL, "the GPU is too old: %s has compute capability %d.%d, this program needs %d.%d", device->name,
                 properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
     describe(device, &properties);
-    snprintf(device->measured, sizeof device->measured, "sm_%d %s%s%s", device->sm, device->name,
-             run->arithmetic.tf32 ? ", tf32" : "", run->arithmetic.nondeterministic ? ", nondeterministic" : "");
+    snprintf(device->measured, sizeof device->measured, "sm_%d %s%s%s%s", device->sm, device->name,
+             stores_bf16(run->program) ? ", bf16" : "", run->arithmetic.tf32 ? ", tf32" : "",
+             run->arithmetic.nondeterministic ? ", nondeterministic" : "");
 }
 
 void pn_target_describe(const pn_run *run, const char **device, const char **identity)

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "rt.h"
 
 #define TRANSPORT(name) extern const pn_transport pn_transport_##name;
@@ -10,3 +12,11 @@ const pn_transport *const pn_transport_table[] = {
 #undef TRANSPORT
 };
 const int pn_transport_count = PN_COUNT(pn_transport_table);
+
+const pn_transport *pn_transport_find(const char *name)
+{
+    for (int i = 0; i < pn_transport_count; i++)
+        if (strcmp(pn_transport_table[i]->name, name) == 0)
+            return pn_transport_table[i];
+    return NULL;
+}

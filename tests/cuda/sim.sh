@@ -42,6 +42,21 @@ build() {
     done
 }
 
+# simulate NET OPTIONS OF run... -- OPTIONS OF THE PROGRAM...: runs what build made for target cuda; sets text and code
+simulate() {
+    local net=$1 options=()
+    shift
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    text=$(timeout 200 "$ROOT/tests/cudasim/run" --keep="$net.kernels" ${options[@]+"${options[@]}"} "$net.cuda/kernels.cu" \
+        "$net.cuda/$net" "$@" 2>&1)
+    # shellcheck disable=SC2034 # read by the tests
+    code=$?
+}
+
 # compare NAME SOURCE ORDERS STEPS OPTIONS...: builds for both targets (again into the same folder: the kernels are kept), trains
 compare() {
     local name=$1 source=$2 orders=$3 steps=$4 net order text code
@@ -51,9 +66,8 @@ compare() {
     "$net.cpu/$net" --exact --steps "$steps" --metrics cpu.jsonl --quiet ${data:+--data "$data"} >log 2>&1 || note "$(cat log)"
     for order in $orders; do
         rm -f cuda.jsonl
-        text=$("$ROOT/tests/cudasim/run" --order="$order" --keep="$net.kernels" "$net.cuda/kernels.cu" "$net.cuda/$net" \
-            --steps "$steps" --metrics cuda.jsonl --quiet ${transport:+--transport "$transport"} ${data:+--data "$data"} 2>&1)
-        code=$?
+        simulate "$net" --order="$order" -- --quiet --steps "$steps" --metrics cuda.jsonl \
+            ${transport:+--transport "$transport"} ${data:+--data "$data"}
         [ $code = 0 ] && ! grep -q 'cudasim: error' <<<"$text"
         ok $? "$name, $order: no report"
         [ $code = 0 ] || note "exit $code: $(head -12 <<<"$text")"

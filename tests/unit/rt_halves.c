@@ -52,15 +52,6 @@ typedef struct {
     pn_recipe recipe;
 } World;
 
-static const pn_transport *transport(const char *name)
-{
-    for (int i = 0; i < pn_transport_count; i++)
-        if (strcmp(pn_transport_table[i]->name, name) == 0)
-            return pn_transport_table[i];
-    fail_msg("no transport %s", name);
-    return NULL;
-}
-
 static void run_world(World *world, const pn_phase *phase, int nphases, int64_t steps, int64_t test_every)
 {
     memset(world, 0, sizeof *world);
@@ -72,7 +63,7 @@ static void run_world(World *world, const pn_phase *phase, int nphases, int64_t 
                           .stage = world->stage,
                           .data = &world->data,
                           .recipe = &world->recipe,
-                          .transport = transport("serial"),
+                          .transport = pn_transport_find("serial"),
                           .steps = steps,
                           .test_every = test_every};
     for (int i = 0; i < 2; i++)

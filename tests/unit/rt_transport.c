@@ -28,15 +28,6 @@ enum { TRAIN = 52, TEST = 10 };
 static uint8_t pixels[TRAIN * PIXELS];
 static uint16_t labels[TRAIN];
 
-static const pn_transport *transport(const char *name)
-{
-    for (int i = 0; i < pn_transport_count; i++)
-        if (strcmp(pn_transport_table[i]->name, name) == 0)
-            return pn_transport_table[i];
-    fail_msg("no transport %s", name);
-    return NULL;
-}
-
 /* Runs the toy as it is set; its weights are then in `weights`, its measurements in world->stage. True: no error. */
 static bool run_toy(World *world, const char *by, int64_t steps, int64_t test_every)
 {
@@ -61,7 +52,7 @@ static bool run_toy(World *world, const char *by, int64_t steps, int64_t test_ev
     *run = (pn_run){.program = &toy_program,
                     .threads = 1,
                     .stage = world->stage,
-                    .transport = transport(by),
+                    .transport = pn_transport_find(by),
                     .seed = 1,
                     .steps = steps,
                     .test_every = test_every,
@@ -270,7 +261,8 @@ static bool count_round(pn_stage *stage)
 static bool go_rounds(World *world, const char *by, int bad)
 {
     memset(world, 0, sizeof *world);
-    world->run = (pn_run){.program = &toy_program, .threads = 1, .stage = world->stage, .transport = transport(by)};
+    world->run =
+        (pn_run){.program = &toy_program, .threads = 1, .stage = world->stage, .transport = pn_transport_find(by)};
     for (int s = 0; s < STAGES; s++) {
         world->stage[s] = (pn_stage){.run = &world->run, .index = s};
         atomic_store(&rounds[s], 0);
