@@ -68,9 +68,9 @@ compare() {
         rm -f cuda.jsonl
         simulate "$net" --order="$order" -- --quiet --steps "$steps" --metrics cuda.jsonl \
             ${transport:+--transport "$transport"} ${data:+--data "$data"}
-        [ $code = 0 ] && ! grep -q 'cudasim: error' <<<"$text"
+        [ "$code" = 0 ] && ! grep -q 'cudasim: error' <<<"$text"
         ok $? "$name, $order: no report"
-        [ $code = 0 ] || note "exit $code: $(head -12 <<<"$text")"
+        [ "$code" = 0 ] || note "exit $code: $(head -12 <<<"$text")"
         text=$(python3 near.py cpu.jsonl cuda.jsonl "$tolerance" 2>&1)
         ok $? "$name, $order: as target cpu"
         note "$(tail -1 <<<"$text")"
