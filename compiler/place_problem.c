@@ -4,8 +4,8 @@
 
 /* ---- stages under the schedule ---- */
 
-/* The ring of stage s and the bytes that its copies of a weight take; true if it has no replicas: it reads weights ahead, or its loss
- * says when a phase ends (plan.c and sched.c refuse these). */
+/* The ring of stage s and the bytes that its copies of a weight take; true if it has no replicas: it reads weights
+ * ahead, or its loss says when a phase ends (plan.c and sched.c refuse these). */
 static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int *first_delay, bool *stale,
                       PlaceStage *out, int *bytes)
 {

@@ -12,8 +12,9 @@
  *     isa avx512_core_bf16
  *     op conv2 backward_data winograd 5400.2 5150.9     name, pass, choice; direct, winograd (-: there is none)
  *
- * On a GPU (target cuda) the choice is an engine of cuDNN with its settings (cuda/plan.h), the times, those of the GPU, are of the engine that cuDNN
- * lists first and of the best other one; isa tells the GPU and how convolutions may compute:
+ * On a GPU (target cuda) the choice is an engine of cuDNN with its settings (cuda/plan.h), the times, those of the GPU,
+ * are of the engine that cuDNN lists first and of the best other one; isa tells the GPU, what values are stored as
+ * (bf16; else f32) and how convolutions may compute:
  *
  *     isa sm_90 NVIDIA H200, tf32
  *     op conv2 forward 39:1=4:13=0 12.1 9.8

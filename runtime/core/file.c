@@ -95,3 +95,11 @@ const char *file_probe(const char *path)
         unlink(file.written);
     return NULL;
 }
+
+bool file_printed(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
+    return false;
+}

@@ -1,4 +1,4 @@
-/* file.h: a file that is replaced whole or not at all. */
+/* file.h: a file that is replaced whole or not at all; and standard output. */
 #ifndef PN_FILE_H
 #define PN_FILE_H
 
@@ -25,5 +25,7 @@ const char *file_end(NewFile *file); /* after the last write: their errors are f
 void file_write(NewFile *file, const void *bytes, size_t count);
 /* Could the file be created? Asked before hours of work that end in it. */
 const char *file_probe(const char *path);
+/* All that was printed to standard output has arrived; else says on standard error why not. */
+bool file_printed(void);
 
 #endif

@@ -1,6 +1,5 @@
 /* pn_main: the life of a generated program, from its options to its last line. */
 #define _DEFAULT_SOURCE /* the number of cores */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -134,10 +133,7 @@ static int tell_layouts(pn_run *run)
         printf("%d cop%s of a training or test step change%s one\n  %5s %12s  %-28s %s\n", count,
                count == 1 ? "y" : "ies", count == 1 ? "s" : "", "stage", "bytes", "of", "what");
     each_reorder(run, print_reorder, NULL);
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
-    return 1;
+    return file_printed() ? 0 : 1;
 }
 
 typedef struct {
@@ -163,10 +159,7 @@ static int tell_plans(pn_run *run)
         pn_target_algorithms(&run->stage[i], print_plan, &list);
     }
     printf("%d plans\n", list.count);
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
-    return 1;
+    return file_printed() ? 0 : 1;
 }
 
 static void probe(const char *path)
@@ -261,10 +254,8 @@ static int finish(pn_run *run, const pn_options *options)
     progress_data_wait(run->log);
     if (world_rank(run) == 0)
         progress_last_line(run->log);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno ? errno : EIO));
+    if (!file_printed())
         good = false;
-    }
     if (!log_close(run->log))
         good = false;
     return good ? 0 : 1;

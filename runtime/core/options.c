@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
+
 typedef enum {
     IS_FLAG,
     IS_ENGINE_FLAG,
@@ -97,15 +99,6 @@ static void print_help(const pn_program *program, const Option *option, int coun
     if (pn_target_ranks)
         printf("several GPUs: N processes, by mpirun -n N, srun -n N, or RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, "
                "MASTER_PORT\n");
-}
-
-/* What was printed must have arrived. */
-static int printed(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    fprintf(stderr, "error: cannot write to standard output: %s\n", strerror(errno));
-    return 1;
 }
 
 static bool parse_count(const char *text, int64_t *to)
@@ -309,11 +302,11 @@ int options_parse(pn_options *options, const pn_program *program, int argc, char
         }
         if (option->kind == IS_HELP) {
             print_help(program, table, count);
-            return printed();
+            return file_printed() ? 0 : 1;
         }
         if (option->kind == IS_VERSION) {
             printf("%s (pnetc %s, target %s: %s)\n", program->name, PN_VERSION, pn_target_name, pn_target_version());
-            return printed();
+            return file_printed() ? 0 : 1;
         }
         if (option->kind == IS_FLAG || option->kind == IS_ENGINE_FLAG) {
             *(bool *)option->to = true;

@@ -1,7 +1,7 @@
 /* profile.c: the records behind pn_profile.h. Runs pn_main on a copy of the program whose stages tell when a forward or
  * a backward begins and ends, or its weight part, which counts as the backward's; a node's time in one minibatch is the
- * sum of its verbs in between. It is the processor time of the stage's thread: what another program takes of the core is no cost of a node. Updates and
- * hand-overs are read from the stage's trace, in real time.
+ * sum of its verbs in between. It is the processor time of the stage's thread: what another program takes of the core is
+ * no cost of a node. Updates and hand-overs are read from the stage's trace, in real time.
  *
  * The file is text, for pnetc (compiler/measure.c), times in microseconds:
  *
