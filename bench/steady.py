@@ -46,5 +46,7 @@ def busy_of(track):
         if event["name"] in times:
             times[event["name"]].append(took)
     slices = round(len(times["forward"]) / len(times["update"]))  # microbatches of a minibatch
-    forward, backward, weights, update = (statistics.median(times[name] or [0]) for name in STEPS)
-    return slices * (forward + backward + weights) + update
+    passes = [times[name] for name in STEPS[:-1] if times[name]]
+    whole = min(map(len, passes)) // slices
+    work = [sum(sum(times[n * slices:(n + 1) * slices]) for times in passes) for n in range(whole)]
+    return statistics.median(work) + statistics.median(times["update"])

@@ -220,8 +220,8 @@ static Fit fit_new(Arena *arena, const Plan *plan, int states, const Measurement
     for (NodeId i = 0; i < pipe->graph->nnodes; i++)
         for (int m = 0; m < measured->nnodes; m++)
             if (!strcmp(measured->node[m].name, pipe->graph->node[i].name)) {
-                fit.forward[i] = 1e-6 * measured->node[m].pass[PASS_FORWARD].median;
-                fit.backward_time[i] = 1e-6 * measured->node[m].pass[PASS_BACKWARD].median;
+                fit.forward[i] = 1e-6 * measured->node[m].pass[PASS_FORWARD].middle;
+                fit.backward_time[i] = 1e-6 * measured->node[m].pass[PASS_BACKWARD].middle;
             }
     return fit;
 }

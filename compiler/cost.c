@@ -35,6 +35,12 @@ static double width(const Costing *c, NodeId value)
     return shape->rank > 0 ? (double)shape->dim[0] * padding(c, value) : 1;
 }
 
+/* Reads weights that no pass before has left in a cache; `written`: writes as many, whose lines are read first. */
+static double weights_time(const Costing *c, NodeId id, bool written)
+{
+    return (written ? 2 : 1) * 4.0 * (double)cost_weight_floats(c->model, c->graph, id) / c->device->bandwidth;
+}
+
 /* `wide`: the value whose channels the pass makes. */
 static double roofline(const Costing *c, const OpDef *op, NodeId wide, double flops, double bytes)
 {
@@ -71,6 +77,11 @@ double cost_gradient_sum(const Device *device, int64_t floats, int replicas)
     return 4.0 * (double)floats * (replicas + 1) / replicas / device->bandwidth;
 }
 
+double cost_gradient_mean(const Device *device, int64_t floats, int64_t microbatches)
+{
+    return microbatches > 1 ? 4.0 * (double)floats * (double)(3 * microbatches - 1) / device->bandwidth : 0;
+}
+
 NodeTime cost_slice(const NodeTime *time, int replicas)
 {
     NodeTime slice = *time;
@@ -96,11 +107,11 @@ static int64_t winograd_tiles(const Costing *c, NodeId id)
 
 static double winograd_time(const Costing *c, NodeId id, int64_t tiles)
 {
-    enum { POINTS = 36, PIXELS = 16, TAPS = 9 };
+    enum { POINTS = 36, PIXELS = 16, TAPS = 9, WEIGHTS = TAPS + 3 * POINTS }; /* lines to write are read first */
     const Node *node = &c->graph->node[id];
     const double in = (double)c->graph->node[node->in[0]].shape.dim[0], out = (double)node->shape.dim[0];
     const double products = 2 * POINTS * in * out * (double)tiles;
-    const double bytes = 4 * ((in + out) * (double)tiles * (PIXELS + POINTS) + in * out * (TAPS + POINTS));
+    const double bytes = 4 * ((in + out) * (double)tiles * (PIXELS + POINTS) + in * out * WEIGHTS);
     return products / (c->device->compute * c->device->winograd) + bytes / c->device->bandwidth + c->device->overhead;
 }
 
@@ -115,7 +126,8 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
     /* The lanes that a pass makes are padded, those that it sums over are not. */
     const double out_lanes = padding(c, id), in_lanes = cost.macs > 0 ? padding(c, in) : 1;
     NodeTime time = {
-        .forward = roofline(c, node->op, id, batch * cost.forward * out_lanes, batch * cost.forward_bytes * traffic)};
+        .forward = roofline(c, node->op, id, batch * cost.forward * out_lanes, batch * cost.forward_bytes * traffic) +
+                   weights_time(c, id, false)};
     const int64_t tiles = winograd_tiles(c, id);
     const double by_winograd = tiles > 0 ? winograd_time(c, id, tiles) : 0;
     if (tiles > 0)
@@ -132,13 +144,15 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
     const bool weights = cost.backward_weights > 0;
     const double bytes = batch * cost.backward_bytes * traffic / (weights ? 2 : 1);
     if (data || !weights)
-        time.backward_data =
-            (tiles > 0 ? by_winograd : roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes)) +
-            added / c->device->bandwidth;
+        time.backward_data = (tiles > 0 ? by_winograd
+                                        : roofline(c, node->op, in, batch * cost.backward_data * in_lanes, bytes) +
+                                              weights_time(c, id, false)) +
+                             added / c->device->bandwidth;
     if (weights)
         time.backward_weights =
             tiles > 0 ? by_winograd
-                      : roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes);
+                      : roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes) +
+                            weights_time(c, id, true);
     time.update = update_bytes(c, id) / c->device->bandwidth;
     return time;
 }
@@ -187,4 +201,11 @@ int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId v
 double cost_transfer(const Link *link, int64_t bytes)
 {
     return link->latency + (link->bandwidth > 0 ? (double)bytes / link->bandwidth : 0);
+}
+
+double cost_minibatch(const CostModel *model, const Graph *graph, const Device *device, NodeId node,
+                      const NodeTime *time)
+{
+    return (double)graph->microbatches * (node_time_sum(time) - time->update) + time->update +
+           cost_gradient_mean(device, cost_weight_floats(model, graph, node), graph->microbatches);
 }

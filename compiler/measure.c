@@ -66,8 +66,8 @@ void measure_layouts(Arena *arena, Diags *diags, const char *self, const Plan *p
 static bool read_passes(const char *text, Microseconds *pass)
 {
     int used = 0;
-    return sscanf(text, " %lf %lf %lf %lf %lf %lf%n", &pass[0].median, &pass[0].least, &pass[1].median, &pass[1].least,
-                  &pass[2].median, &pass[2].least, &used) == 6 &&
+    return sscanf(text, " %lf %lf %lf %lf %lf %lf%n", &pass[0].middle, &pass[0].least, &pass[1].middle, &pass[1].least,
+                  &pass[2].middle, &pass[2].least, &used) == 6 &&
            !text[used];
 }
 
@@ -154,8 +154,8 @@ static void stage_comments(Text *out, const char *how, const Measurement *m)
 {
     for (int s = 0; s < m->nstages; s++)
         text_printf(out, "# stage %d, %s: forward %.1f us, backward %.1f us, update %.1f us\n", s, how,
-                    m->stage[s][PASS_FORWARD].median, m->stage[s][PASS_BACKWARD].median,
-                    m->stage[s][PASS_UPDATE].median);
+                    m->stage[s][PASS_FORWARD].middle, m->stage[s][PASS_BACKWARD].middle,
+                    m->stage[s][PASS_UPDATE].middle);
 }
 
 static void node_lines(Text *out, const char *before, const Measurement *m, bool least)
@@ -164,7 +164,7 @@ static void node_lines(Text *out, const char *before, const Measurement *m, bool
         const MeasuredNode *node = &m->node[i];
         text_printf(out, "%s%-24s", before, node->name);
         for (int pass = 0; pass < PASSES; pass++)
-            text_printf(out, " %12.3f", least ? node->pass[pass].least : node->pass[pass].median);
+            text_printf(out, " %12.3f", least ? node->pass[pass].least : node->pass[pass].middle);
         text_printf(out, "\n");
     }
 }
@@ -183,9 +183,10 @@ void profile_write(Text *out, const Graph *written, const Plan *plan, const char
     if (plan->sched->settings->pipeline.threads > 1)
         text_printf(out, "threads  %lld\n", (long long)plan->sched->settings->pipeline.threads);
     text_printf(out, "versions pnetc %s, %s\n", PNETC_VERSION, shown->library);
-    text_printf(
-        out, "\n# Measured on %s: %lld minibatches, %d stage%s. A line is a node and its medians, in us a minibatch:\n",
-        date_today(out->arena), (long long)shown->steps, shown->nstages, shown->nstages == 1 ? "" : "s");
+    text_printf(out,
+                "\n# Measured on %s: %lld minibatches, %d stage%s. A line is a node and its times in the middle fifth "
+                "of them, in us:\n",
+                date_today(out->arena), (long long)shown->steps, shown->nstages, shown->nstages == 1 ? "" : "s");
     text_printf(out, "# its forward, its backward, its share of its stage's update; %s.\n",
                 shown == idle ? idle_text : busy_text);
     node_lines(out, "", shown, false);
@@ -197,7 +198,7 @@ void profile_write(Text *out, const Graph *written, const Plan *plan, const char
     text_printf(out, "\n# the least, %s\n", shown == idle ? idle_text : busy_text);
     node_lines(out, "# ", shown, true);
     if (other) {
-        text_printf(out, "\n# medians, %s\n", other == idle ? idle_text : busy_text);
+        text_printf(out, "\n# in the middle, %s\n", other == idle ? idle_text : busy_text);
         node_lines(out, "# ", other, false);
     }
     if (busy && busy->handover >= 0)

@@ -8,7 +8,7 @@
 
 enum { PASS_FORWARD, PASS_BACKWARD, PASS_UPDATE, PASSES };
 typedef struct {
-    double median, least; /* us a minibatch */
+    double middle, least; /* us a minibatch: of those in the middle, of the fastest */
 } Microseconds;
 typedef struct {
     const char *name;

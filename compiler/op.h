@@ -30,7 +30,8 @@ enum {
 };
 
 /* Work of one node for one sample. FLOP counts a multiply-add as 2. Bytes are f32 traffic with each operand read once
- * and each result written once. (DESIGN 6; OptCNN's per-layer cost) */
+ * and each result written once; weights and their gradients are those of a minibatch (cost.h). (DESIGN 6; OptCNN's
+ * per-layer cost) */
 typedef struct {
     double macs;                                     /* forward multiply-adds, as papers quote */
     double forward, backward_data, backward_weights; /* FLOPs */

@@ -164,13 +164,6 @@ static int64_t to_units(const Placing *p, double seconds)
     return (int64_t)llround(seconds * p->scale);
 }
 
-/* Of a minibatch; times are those of a microbatch. */
-static double minibatch_time(const Placing *p, const NodeTime *time)
-{
-    const double all = node_time_sum(time);
-    return all + (double)(p->graph->microbatches - 1) * (all - time->update);
-}
-
 /* A statistic over one number has no variance (lower_replicas.c). */
 static bool slice_holds(const Graph *graph, int replicas)
 {
@@ -212,7 +205,7 @@ static int64_t *work_of(const Placing *p, const NodeTime *time, const Device *de
             const NodeTime slice = cost_slice(&time[i], r);
             const double sums = r > 1 ? cost_gradient_sum(device, cost_weight_floats(p->model, p->graph, i), r) : 0;
             const double made = again ? (double)p->graph->microbatches * slice.forward : 0;
-            sum[b] += to_units(p, minibatch_time(p, &slice) + sums + made);
+            sum[b] += to_units(p, cost_minibatch(p->model, p->graph, device, i, &slice) + sums + made);
         }
     }
     return sum;
@@ -228,7 +221,7 @@ static void add_work(Placing *p)
         double sum = 0;
         time[k] = cost_times(p->arena, p->model, p->graph, p->backward, k);
         for (NodeId i = 0; i < p->graph->nnodes; i++)
-            sum += minibatch_time(p, &time[k][i]);
+            sum += cost_minibatch(p->model, p->graph, &hardware->device[k], i, &time[k][i]);
         most = sum > most ? sum : most;
     }
     p->again = arena_alloc(p->arena, sizeof *p->again * kinds);

@@ -49,6 +49,16 @@ static void add_transfers(Prediction *p, const Pipe *pipe)
     }
 }
 
+/* The first node of a stage that writes into a register: until then its forward needs no room there. */
+static NodeId first_giver(const Pipe *pipe, int s)
+{
+    NodeId first = pipe->stage[s].last;
+    for (int e = 0; e < pipe->nedges; e++)
+        if (pipe->edge[e].from == s && pipe->edge[e].value < first)
+            first = pipe->edge[e].value;
+    return first;
+}
+
 /* What a replica of stage s does on a device of this kind; its workers may do the work of several in turn. */
 static StageTime time_on(Arena *arena, const Prediction *p, const Sched *sched, int s, int kind, const NodeTime *whole)
 {
@@ -60,18 +70,23 @@ static StageTime time_on(Arena *arena, const Prediction *p, const Sched *sched, 
     const NodeTime *time = stage->replicas > 1 ? cost_times(arena, p->model, &slice, pipe->backward, kind) : whole;
     const int turns = (stage->replicas + sum.workers - 1) / sum.workers;
     const double times = turns * (double)pipe->graph->microbatches;
+    const NodeId giver = first_giver(pipe, s);
     int64_t floats = 0;
     sum.kind = sum.back_kind = kind;
     for (NodeId i = stage->first; i < stage->last; i++) {
         const NodeTime mine = cost_slice(&time[i], stage->replicas);
+        const int64_t own = cost_weight_floats(p->model, pipe->graph, i);
+        const double mean = turns * cost_gradient_mean(device, own, pipe->graph->microbatches);
         sum.forward += times * mine.forward;
-        sum.backward += times * (mine.backward_data + mine.backward_weights + (sched->recompute[s] ? mine.forward : 0));
-        sum.weights +=
-            times *
-            (pipe->graph->node[i].op && pipe->graph->node[i].op->flags & OP_WEIGHT_PART ? mine.backward_weights : 0);
+        sum.before_room += i < giver ? times * mine.forward : 0;
+        sum.recompute += sched->recompute[s] ? times * mine.forward : 0;
+        sum.backward += times * (mine.backward_data + mine.backward_weights) + mean;
+        if (pipe->graph->node[i].op && pipe->graph->node[i].op->flags & OP_WEIGHT_PART)
+            sum.weights += times * mine.backward_weights + mean;
         sum.update += mine.update;
-        floats += cost_weight_floats(p->model, pipe->graph, i);
+        floats += own;
     }
+    sum.backward += sum.recompute;
     if (stage->replicas > 1)
         sum.update += turns * cost_gradient_sum(device, floats, stage->replicas);
     return sum;
@@ -93,11 +108,13 @@ static void take_half(const Prediction *p, int kind, const StageTime *time, Stag
     *out = *time;
     if (before.workers && kind != hardware_kind(hardware, time->worker)) {
         out->forward = before.forward;
+        out->before_room = before.before_room;
         out->kind = before.kind;
     }
     if (before.workers && kind != hardware_kind(hardware, time->back_worker)) {
         out->backward = before.backward;
         out->weights = before.weights;
+        out->recompute = before.recompute;
         out->update = before.update;
         out->back_kind = before.back_kind;
     }
@@ -107,7 +124,6 @@ static void add_work(Arena *arena, Prediction *p, const Sched *sched)
 {
     const Pipe *pipe = sched->pipe;
     const Hardware *hardware = p->model->hardware;
-    const double times = (double)pipe->graph->microbatches;
     StageTime *slowest = arena_alloc(arena, sizeof *slowest * (size_t)pipe->nstages);
     const NodeTime *first = NULL;
     p->one_worker = INFINITY;
@@ -115,7 +131,7 @@ static void add_work(Arena *arena, Prediction *p, const Sched *sched)
         const NodeTime *time = cost_times(arena, p->model, pipe->graph, pipe->backward, kind); /* of a microbatch */
         double alone = 0;
         for (NodeId i = 0; i < pipe->graph->nnodes; i++)
-            alone += node_time_sum(&time[i]) + (times - 1) * (node_time_sum(&time[i]) - time[i].update);
+            alone += cost_minibatch(p->model, pipe->graph, &hardware->device[kind], i, &time[i]);
         p->one_worker = alone < p->one_worker ? alone : p->one_worker;
         for (int s = 0; s < pipe->nstages; s++) {
             if (!runs_on(p, &p->stage[s], kind))

@@ -1,7 +1,8 @@
 /* predict.h: how long a step of a pipeline takes on a machine, and what one worker alone would take.
  *
  * The steps of every stage run in simulated time: a step begins when its worker is free, what it takes is there and
- * what it gives has a slot. A link that overlaps carries one transfer at a time beside the work; one that does not
+ * what it gives has a slot by the time that it writes it; a backward that computes values again has done so by the time
+ * that its gradient comes. A link that overlaps carries one transfer at a time beside the work; one that does not
  * holds up both its ends. Halves of a stage are workers of their own; what goes between them takes no time. Replicas of
  * a stage act as one, since they meet at every update. What is measured of it is the time between updates once the
  * pipeline is full. */
@@ -13,11 +14,13 @@
 
 typedef struct {
     double forward, backward,
-        update; /* seconds of work a minibatch, backward in both its parts; of each replica: sum of gradients in update */
-    double weights;    /* of the backward: its weight part, where the order may split it */
-    double give, back; /* seconds on the link behind the stage: values there, gradients back */
-    int worker, kind;  /* that runs it (the first of its replicas; its forward half); its device (the slowest) */
-    int workers;       /* that run its replicas */
+        update; /* seconds of work a minibatch, backward in all its parts; of each replica: sum of gradients in update */
+    double weights;     /* of the backward: its weight part, where the order may split it */
+    double before_room; /* of the forward: until it writes into a register */
+    double recompute;   /* of the backward: what is computed again before it looks for its gradient */
+    double give, back;  /* seconds on the link behind the stage: values there, gradients back */
+    int worker, kind;   /* that runs it (the first of its replicas; its forward half); its device (the slowest) */
+    int workers;        /* that run its replicas */
     bool halves;
     int back_worker, back_kind; /* of the backward half; of a whole stage: worker, kind */
 } StageTime;

@@ -112,6 +112,8 @@ static double ready(const Run *run, int s, Half half)
     if (step.kind == STEP_UPDATE || step.kind == STEP_WEIGHTS || isnan(when))
         return when;
     const bool forward = step.kind == STEP_FORWARD;
+    const double slice = (double)run->sched->pipe->graph->microbatches;
+    const double before_room = run->p->stage[s].before_room / slice;
     if (forward && s > 0)
         when = later(t[-1].forward_end[m], when);
     if (forward)
@@ -120,15 +122,15 @@ static double ready(const Run *run, int s, Half half)
             const int64_t old = m - q->slots;
             if (old < 0)
                 continue;
-            when = later(q->kept_consumer ? t[1].weights_end[old] : t[1].forward_end[old], when);
+            when = later((q->kept_consumer ? t[1].weights_end[old] : t[1].forward_end[old]) - before_room, when);
             if (q->kept_producer && !isnan(when))
                 when = later(t->weights_end[old], when);
         }
     bool gradient = false;
     for (int i = 0; !forward && i < run->nqueues[s]; i++)
         gradient |= run->queue[s][i].gradient_slots > 0;
-    if (gradient)
-        when = later(t[1].backward_end[m], when);
+    if (gradient) /* what is computed again is there by then */
+        when = later(t[1].backward_end[m] - run->p->stage[s].recompute / slice, when);
     for (int i = 0; !forward && s > 0 && i < run->nqueues[s - 1]; i++) {
         const int slots = run->queue[s - 1][i].gradient_slots;
         if (slots > 0 && m >= slots && !isnan(when))

@@ -81,21 +81,6 @@ double count_out(const Node *node)
     return (double)shape_count(&node->shape);
 }
 
-double count_params(const Graph *graph, const Node *node)
-{
-    double count = 0;
-    for (int i = 0; i < node->nparams; i++) {
-        const Param *param = &graph->param[node->param[i]];
-        if (param->running)
-            continue;
-        double size = 1;
-        for (int d = 0; d < param->rank; d++)
-            size *= (double)param->dim[d];
-        count += size;
-    }
-    return count / (double)(graph->batch > 0 ? graph->batch : 1);
-}
-
 Cost cost_map(const Graph *graph, const Node *node, double forward, double backward)
 {
     double in = 0;

@@ -23,8 +23,6 @@ bool shape_weight(ShapeContext *c, const char *suffix, Init init, int64_t fan_in
 const Shape *graph_in_shape(const Graph *graph, const Node *node, int i);
 double count_in(const Graph *graph, const Node *node, int i); /* elements per sample */
 double count_out(const Node *node);
-double count_params(const Graph *graph,
-                    const Node *node); /* trainable scalars, as traffic of one sample of the batch */
 /* Cost of an op that moves each element once and does `forward` and `backward` FLOPs per output element. */
 Cost cost_map(const Graph *graph, const Node *node, double forward, double backward);
 

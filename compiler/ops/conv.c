@@ -36,7 +36,7 @@ static bool shape(ShapeContext *c)
 
 static Cost cost(const Graph *graph, const Node *node)
 {
-    const double in = count_in(graph, node, 0), out = count_out(node), params = count_params(graph, node);
+    const double in = count_in(graph, node, 0), out = count_out(node);
     const Attr *attr = node->attr;
     const double window = (double)graph_in_shape(graph, node, 0)->dim[0] / (double)attr[GROUPS].i *
                           (double)(attr[KERNEL].i * attr[KERNEL].i);
@@ -45,8 +45,8 @@ static Cost cost(const Graph *graph, const Node *node)
                   .forward = 2 * macs + (attr[BIAS].i ? out : 0),
                   .backward_data = 2 * macs,
                   .backward_weights = 2 * macs + (attr[BIAS].i ? out : 0),
-                  .forward_bytes = 4 * (in + out + params),
-                  .backward_bytes = 4 * (2 * in + 2 * out + 2 * params)}; /* gy twice, x, w in; gx, gw out */
+                  .forward_bytes = 4 * (in + out),
+                  .backward_bytes = 4 * (2 * in + 2 * out)}; /* gy twice, x in; gx out */
 }
 
 static ref_conv plain(const EvalContext *c)

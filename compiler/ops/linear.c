@@ -16,14 +16,14 @@ static bool shape(ShapeContext *c)
 
 static Cost cost(const Graph *graph, const Node *node)
 {
-    const double in = count_in(graph, node, 0), out = count_out(node), params = count_params(graph, node);
+    const double in = count_in(graph, node, 0), out = count_out(node);
     const double macs = in * out, bias = node->attr[BIAS].i ? out : 0;
     return (Cost){.macs = macs,
                   .forward = 2 * macs + bias,
                   .backward_data = 2 * macs,
                   .backward_weights = 2 * macs + bias,
-                  .forward_bytes = 4 * (in + out + params),
-                  .backward_bytes = 4 * (2 * in + 2 * out + 2 * params)}; /* gy twice, x, w in; gx, gw out */
+                  .forward_bytes = 4 * (in + out),
+                  .backward_bytes = 4 * (2 * in + 2 * out)}; /* gy twice, x in; gx out */
 }
 
 static void eval(const EvalContext *c)

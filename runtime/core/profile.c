@@ -8,11 +8,13 @@
  *     measured 1
  *     versions oneDNN 2.6.3
  *     steps 40
- *     node 0 conv1 MEDIAN LEAST MEDIAN LEAST MEDIAN LEAST     stage, name; forward, backward, update
- *     stage 0 MEDIAN LEAST MEDIAN LEAST MEDIAN LEAST          all of a step, looking out for registers included
+ *     node 0 conv1 MIDDLE LEAST MIDDLE LEAST MIDDLE LEAST     stage, name; forward, backward, update
+ *     stage 0 MIDDLE LEAST MIDDLE LEAST MIDDLE LEAST          all of a step, looking out for registers included
  *     handover QUARTILE                                       give to take, where the taker had waited
  *
- * A stage's update is shared out to its nodes by the parameters they have. */
+ * MIDDLE is the mean over the middle fifth of the minibatches, in the order of the time that all nodes of the stage took
+ * together: medians of the nodes would not add up to the median of the stage. Of several microbatches it is the mean. An
+ * update has the median; it is shared out to the nodes by the parameters they have. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +37,7 @@ typedef struct {
     const pn_tensor *y;
     int64_t floats;
     double begun, sum;
-    double *sample[PASSES]; /* a number a step */
+    double *sample[PASSES]; /* a number a minibatch */
 } Record;
 
 typedef struct {
@@ -46,8 +48,10 @@ typedef struct {
     int count, room;
     int last; /* record of the verb that ran last */
     double *sample[PASSES];
-    int64_t done[PASSES];
-    int64_t weight_parts; /* done, where backwards are split: each is time of the backward that it belongs to */
+    int64_t done[PASSES];        /* microbatches */
+    int64_t weight_parts;        /* done, where backwards are split: each is time of the backward that it belongs to */
+    int64_t *chosen;             /* minibatches of the middle fifth */
+    int64_t nchosen, first, end; /* first .. end: those that count */
 } Profile;
 
 /* A verb names no stage; the thread knows which one it runs. */
@@ -71,8 +75,7 @@ pn_op *pn_profile_op(pn_stage *stage, pn_op *op, const char *name, const pn_tens
     Record *record = &profile->record[profile->count++];
     *record = (Record){.op = op, .name = name, .y = y, .floats = floats};
     for (int pass = 0; pass < PASSES; pass++)
-        record->sample[pass] =
-            pn_alloc((int64_t)sizeof(double) * (stage->run->steps * pn_microbatches(stage->run->program) + 1));
+        record->sample[pass] = pn_alloc((int64_t)sizeof(double) * (stage->run->steps + 1));
     return op;
 }
 
@@ -155,16 +158,17 @@ static void profiled_init(pn_stage *stage)
         data->test_count = pn_slice(stage->run->program);
     profile->stage = stage;
     for (int pass = 0; pass < PASSES; pass++)
-        profile->sample[pass] =
-            pn_alloc((int64_t)sizeof(double) * (stage->run->steps * pn_microbatches(stage->run->program) + 1));
+        profile->sample[pass] = pn_alloc((int64_t)sizeof(double) * (stage->run->steps + 1));
+    profile->chosen = pn_alloc((int64_t)sizeof *profile->chosen * (stage->run->steps + 1));
     profile->real->init(stage);
     trace_open_stage(stage, TRACE_BYTES / stage->run->program->nstages);
 }
 
-/* Adds what it takes to the samples of `step`, which are 0 at first. */
-static void run_pass(pn_stage *stage, int64_t n, int pass, int64_t step, void (*real)(pn_stage *stage, int64_t n))
+/* Adds what it takes to the samples of its minibatch, which are 0 at first. */
+static void run_pass(pn_stage *stage, int64_t n, int pass, int64_t microbatch, void (*real)(pn_stage *stage, int64_t n))
 {
     Profile *profile = current = &profiles[stage->worker];
+    const int64_t step = microbatch / pn_microbatches(stage->run->program);
     testing = false;
     for (int i = 0; i < profile->count; i++)
         profile->record[i].sum = 0;
@@ -210,26 +214,71 @@ static int order(const void *a, const void *b)
 }
 
 typedef struct {
-    double median, least; /* us */
+    double middle, least; /* us */
 } Times;
 
-/* Of samples in seconds, in the order of the steps, which is lost. The first minibatches meet new pages and cold
- * caches: they do not count, where there are enough others. */
-static Times times_of(double *sample, int64_t count)
+/* The first minibatches meet new pages and cold caches: they do not count, where there are enough others. */
+static int64_t cold(int64_t count)
 {
     enum { COLD = 4 };
-    int64_t cold = count / 3 < COLD ? count / 3 : COLD;
-    sample += cold;
-    count -= cold;
+    return count / 3 < COLD ? count / 3 : COLD;
+}
+
+/* Of samples in seconds, in the order of the updates, which is lost. */
+static Times median_of(double *sample, int64_t count)
+{
+    sample += cold(count);
+    count -= cold(count);
     if (count == 0)
         return (Times){0, 0};
     qsort(sample, (size_t)count, sizeof *sample, order);
     return (Times){1e6 * sample[count / 2], 1e6 * sample[0]};
 }
 
+static double work_of(const Profile *profile, int64_t minibatch)
+{
+    double sum = 0;
+    for (int i = 0; i < profile->count; i++)
+        sum += profile->record[i].sample[PASS_FORWARD][minibatch] + profile->record[i].sample[PASS_BACKWARD][minibatch];
+    return sum;
+}
+
+static void choose(Profile *profile, int64_t microbatches)
+{
+    const int64_t backwards = profile->weight_parts ? profile->weight_parts : profile->done[PASS_BACKWARD];
+    profile->end = (backwards ? backwards : profile->done[PASS_FORWARD]) / microbatches; /* halves: one of them */
+    profile->first = cold(profile->end);
+    const int64_t count = profile->end - profile->first, few = count < 3 ? count : 3;
+    profile->nchosen = count / 5 > few ? count / 5 : few;
+    double *work = pn_alloc((int64_t)sizeof *work * (count + 1));
+    for (int64_t i = 0; i < count; i++)
+        work[i] = work_of(profile, profile->first + i);
+    qsort(work, (size_t)count, sizeof *work, order);
+    const int64_t from = (count - profile->nchosen) / 2;
+    int64_t chosen = 0;
+    for (int64_t n = profile->first; n < profile->end && chosen < profile->nchosen; n++) {
+        const double mine = work_of(profile, n);
+        if (mine >= work[from] && mine <= work[from + profile->nchosen - 1])
+            profile->chosen[chosen++] = n;
+    }
+}
+
+/* Of samples in seconds, of a microbatch. */
+static Times times_of(const Profile *profile, const double *sample)
+{
+    const double microbatches = (double)pn_microbatches(profile->stage->run->program);
+    double sum = 0, least = profile->nchosen > 0 ? sample[profile->first] : 0;
+    for (int64_t i = 0; i < profile->nchosen; i++)
+        sum += sample[profile->chosen[i]];
+    for (int64_t n = profile->first; n < profile->end; n++)
+        least = sample[n] < least ? sample[n] : least;
+    const double mean = profile->nchosen > 0 ? sum / (double)profile->nchosen : 0;
+    return (Times){1e6 * mean / microbatches, 1e6 * least / microbatches};
+}
+
 static void write_times(FILE *out, Times times, double share)
 {
-    fprintf(out, " %.3f %.3f", share * times.median, share * times.least);
+    fprintf(out, " %.3f %.3f", share * times.middle, share * times.least);
 }
 
 static Times update_times(const Profile *profile)
@@ -240,26 +289,27 @@ static Times update_times(const Profile *profile)
     for (int64_t i = 0; i < trace->count; i++)
         if (trace->event[i].kind == PN_TRACE_UPDATE)
             sample[count++] = trace->event[i].end - trace->event[i].begin;
-    return times_of(sample, count);
+    return median_of(sample, count);
 }
 
 static void write_stage(FILE *out, Profile *profile, int index)
 {
-    Times update = update_times(profile);
+    const Times update = update_times(profile);
     int64_t floats = 0;
+    choose(profile, pn_microbatches(profile->stage->run->program));
     for (int i = 0; i < profile->count; i++)
         floats += profile->record[i].floats;
     for (int i = 0; i < profile->count; i++) {
         Record *record = &profile->record[i];
         fprintf(out, "node %d %s", index, record->name);
         for (int pass = 0; pass < PASSES; pass++)
-            write_times(out, times_of(record->sample[pass], profile->done[pass]), 1);
+            write_times(out, times_of(profile, record->sample[pass]), 1);
         write_times(out, update, floats > 0 ? (double)record->floats / (double)floats : 0);
         fprintf(out, "\n");
     }
     fprintf(out, "stage %d", index);
     for (int pass = 0; pass < PASSES; pass++)
-        write_times(out, times_of(profile->sample[pass], profile->done[pass]), 1);
+        write_times(out, times_of(profile, profile->sample[pass]), 1);
     write_times(out, update, 1);
     fprintf(out, "\n");
 }
@@ -305,7 +355,8 @@ static const char *write_profile(const pn_program *program, const char *path)
     const char *error = file_begin(&file, path);
     if (error)
         return error;
-    fprintf(file.stream, "measured 1\nversions %s\nsteps %lld\n", pn_target_version(), (long long)profiles[0].done[0]);
+    fprintf(file.stream, "measured 1\nversions %s\nsteps %lld\n", pn_target_version(),
+            (long long)(profiles[0].done[PASS_FORWARD] / pn_microbatches(program)));
     for (int i = 0; i < program->nstages; i++)
         write_stage(file.stream, &profiles[i], i);
     write_handover(file.stream, profiles[0].stage->run);

@@ -9,11 +9,12 @@
 #include "lowered.h"
 #include "predict.h"
 
-#define NET                                                                                                            \
+#define NET_OF(batch)                                                                                                  \
     "network n {\n input image: f32[2, 8, 8]\n input label: class[3]\n"                                                \
     " a = image |> conv(8, kernel = 3, pad = 1) |> relu\n register\n"                                                  \
     " loss softmax_cross_entropy(linear(a, 3), label)\n}\n"                                                            \
-    "train {\n data = raw(path = \"x\")\n batch = 2\n lr = constant(0.1)\n steps = 5\n}\n"
+    "train {\n data = raw(path = \"x\")\n batch = " #batch "\n lr = constant(0.1)\n steps = 5\n}\n"
+#define NET   NET_OF(2)
 #define STALE "pipeline { schedule = stale }\n"
 
 static CostModel model_of(Lowered *l, int target)
@@ -78,16 +79,16 @@ static void a_roofline_by_hand(void **state)
     const NodeTime *time = cost_times(l->arena, &model, l->fused, l->backward, 0);
     const NodeTime *conv = &time[node_named(l->fused, "conv1")];
     const double flops = 2 * (2 * 9216 + 512);
-    near_to(conv->forward, 1e-6 + flops / 0.5e9);
-    near_to(conv->backward_data, 0); /* nobody wants the gradient of the image */
-    near_to(conv->backward_weights, 1e-6 + flops / 0.5e9);
+    near_to(conv->forward, 1e-6 + flops / 0.5e9 + 4 * (144 + 8) / 1e9); /* weights are read behind no product */
+    near_to(conv->backward_data, 0);                                    /* nobody wants the gradient of the image */
+    near_to(conv->backward_weights, 1e-6 + flops / 0.5e9 + 8 * (144 + 8) / 1e9); /* lines are read, then written */
     /* weights, gradient and no state: read weight and gradient, write weight; momentum: state read and written */
     near_to(conv->update, 4 * (144 + 8) * (3 + 2.0 * model.states) / 1e9);
-    /* linear: 1536 MACs a sample; weights 1536 + 3: bytes of the forward (2 * (512 + 3) + 1539) * 4 > FLOPs / 2 */
+    /* linear: 1536 MACs a sample; weights 1536 + 3: bytes of the forward 2 * (512 + 3) * 4 > FLOPs / 2 */
     const NodeTime *linear = &time[node_named(l->fused, "linear1")];
-    const double bytes = 4 * (2 * (512 + 3) + 1539);
+    const double bytes = 4 * 2 * (512 + 3);
     assert_true(bytes / 1e9 > 2 * (2 * 1536 + 3) / 2e9);
-    near_to(linear->forward, 1e-6 + bytes / 1e9);
+    near_to(linear->forward, 1e-6 + bytes / 1e9 + 4 * 1539 / 1e9);
     arena_free(l->arena);
 }
 
@@ -123,7 +124,7 @@ static void winograd_by_hand(void **state)
     assert_false(cost_winograd(&ref, l->fused, second, 0));
     const NodeTime *time = cost_times(l->arena, &cpu, l->fused, l->backward, 0);
     const double tiles = 10 * 4, products = 2.0 * 36 * 16 * 32 * tiles;
-    const double bytes = 4 * ((16 + 32) * tiles * (16 + 36) + 16 * 32 * (9 + 36));
+    const double bytes = 4 * ((16 + 32) * tiles * (16 + 36) + 16 * 32 * (9 + 3 * 36));
     const double wanted = 1e-6 + products / 1e9 + bytes / 1e9;
     near_to(time[second].forward, wanted);
     near_to(time[second].backward_data, wanted);
@@ -275,26 +276,34 @@ static void the_hash_is_of_the_network(void **state)
 
 /* ---- steps ---- */
 
-/* Stage 0 takes 100 + 200 us, stage 1 150 + 250 (linear) + 10 + 20 (loss); updates 1 and 2 us. The register holds 2 x 8
- * x 8 x 8 floats: 4096 B each way. */
-static double step(const char *pipeline, const char *machine)
+/* us a microbatch: forward, backward, update. */
+#define TIMES "conv1 100 200 1\nlinear1 150 250 2\nsoftmax_cross_entropy1 10 20 0\n"
+
+static double step_of(const char *net, const char *pipeline, const char *machine, const char *times, double alone)
 {
     Arena *arena = arena_new();
-    Lowered *l = lowered(arena_printf(arena, "%s%s%s", NET, pipeline, machine));
+    Lowered *l = lowered(arena_printf(arena, "%s%s%s", net, pipeline, machine));
     CostModel model = model_of(l, TARGET_ref);
-    model.profile = read_text(
-        l, arena_printf(l->arena, "%sconv1 100 200 1\nlinear1 150 250 2\nsoftmax_cross_entropy1 10 20 0\n", head(l)),
-        NULL);
+    model.profile = read_text(l, arena_printf(l->arena, "%s%s", head(l), times), NULL);
+    if (!model.profile)
+        diags_render(l->diags, stderr, false);
     assert_non_null(model.profile);
     const Sched *sched = schedule(l->arena, l->diags, l->pipe, &l->settings);
     assert_non_null(sched);
     const Prediction *p = predict(l->arena, sched, &model);
-    near_to(p->one_worker, 733e-6);
-    near_to(p->speedup, 733e-6 / p->step);
+    near_to(p->one_worker, alone);
+    near_to(p->speedup, alone / p->step);
     const double seconds = p->step;
     arena_free(l->arena);
     arena_free(arena);
     return seconds;
+}
+
+/* Stage 0 takes 100 + 200 us, stage 1 150 + 250 (linear) + 10 + 20 (loss); updates 1 and 2 us. The register holds 2 x 8
+ * x 8 x 8 floats: 4096 B each way. */
+static double step(const char *pipeline, const char *machine)
+{
+    return step_of(NET, pipeline, machine, TIMES, 733e-6);
 }
 
 #define MACHINE(count, link)                                                                                           \
@@ -321,6 +330,39 @@ static void steps_of_schedules_and_links(void **state)
     assert_true(sequential > sum - 3e-6 && sequential <= sum);
 }
 
+/* Two microbatches: 152 and 1539 floats of gradients are read and written, then twice read and written, at 1 GB/s. */
+static void microbatches_cost_the_mean_of_their_gradients(void **state)
+{
+    (void)state;
+    const double first = 4 * 5 * 152e-9, second = 4 * 5 * 1539e-9, sum = 2 * 730e-6 + 3e-6 + first + second;
+    const char *flush = "pipeline { schedule = pipedream_2bw(microbatches = 2) }\n";
+    near_to(step_of(NET_OF(4), flush, MACHINE(1, ""), TIMES, sum), sum);
+    near_to(step_of(NET_OF(4), flush, MACHINE(2, ""), TIMES, sum), 2 * 430e-6 + 2e-6 + second);
+}
+
+/* Stage 0: 70 + 30 us forward, 200 backward, 1 update; stage 1 160 + 240 + 2. The register has one slot, which stage 1
+ * keeps to the end of its backward. Meanwhile stage 0 has done the first 70 of its next forward: the other 30 lie
+ * between a backward of stage 1 and its next forward, with its update beside them. */
+static void a_forward_waits_for_room_where_it_gives(void **state)
+{
+    (void)state;
+    static const char net[] = "network n {\n input image: f32[2, 8, 8]\n input label: class[3]\n"
+                              " a = image |> conv(8, kernel = 3, pad = 1) |> tanh |> maxpool(2)\n register\n"
+                              " loss softmax_cross_entropy(linear(a, 3), label)\n}\n"
+                              "train {\n data = raw(path = \"x\")\n batch = 2\n lr = constant(0.1)\n steps = 5\n}\n";
+    static const char times[] = "conv1 50 100 1\ntanh1 20 70 0\na 30 30 0\nlinear1 150 220 2\n"
+                                "softmax_cross_entropy1 10 20 0\n";
+    near_to(step_of(net, "pipeline { schedule = features_replay }\n", MACHINE(2, ""), times, 703e-6), 430e-6);
+}
+
+/* One minibatch at a time: stage 0 computes its 100 us again while stage 1 does its 430, then 200 backward. */
+static void what_is_computed_again_is_there_when_the_gradient_comes(void **state)
+{
+    (void)state;
+    static const char once[] = "pipeline { schedule = pipedream_flush(microbatches = 1, recompute = yes) }\n";
+    near_to(step_of(NET, once, MACHINE(2, ""), TIMES, 733e-6), 731e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +374,9 @@ int main(void)
         cmocka_unit_test(other_profiles_are_refused),
         cmocka_unit_test(the_hash_is_of_the_network),
         cmocka_unit_test(steps_of_schedules_and_links),
+        cmocka_unit_test(microbatches_cost_the_mean_of_their_gradients),
+        cmocka_unit_test(a_forward_waits_for_room_where_it_gives),
+        cmocka_unit_test(what_is_computed_again_is_there_when_the_gradient_comes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
