@@ -105,13 +105,14 @@ static int64_t winograd_tiles(const Costing *c, NodeId id)
     return c->device->winograd > 0 && target->winograd_tiles ? target->winograd_tiles(c->graph, id) : 0;
 }
 
-static double winograd_time(const Costing *c, NodeId id, int64_t tiles)
+static double winograd_time(const Costing *c, NodeId id, int64_t tiles, bool gradient)
 {
-    enum { POINTS = 36, PIXELS = 16, TAPS = 9, WEIGHTS = TAPS + 3 * POINTS }; /* lines to write are read first */
+    enum { POINTS = 36, PIXELS = 16, TAPS = 9, WEIGHTS = TAPS + 3 * POINTS, GRADIENT = 2 * TAPS + 5 * POINTS };
     const Node *node = &c->graph->node[id];
     const double in = (double)c->graph->node[node->in[0]].shape.dim[0], out = (double)node->shape.dim[0];
     const double products = 2 * POINTS * in * out * (double)tiles;
-    const double bytes = 4 * ((in + out) * (double)tiles * (PIXELS + POINTS) + in * out * WEIGHTS);
+    const double bytes =
+        4 * ((in + out) * (double)tiles * (PIXELS + POINTS) + in * out * (gradient ? GRADIENT : WEIGHTS));
     return products / (c->device->compute * c->device->winograd) + bytes / c->device->bandwidth + c->device->overhead;
 }
 
@@ -129,7 +130,7 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
         .forward = roofline(c, node->op, id, batch * cost.forward * out_lanes, batch * cost.forward_bytes * traffic) +
                    weights_time(c, id, false)};
     const int64_t tiles = winograd_tiles(c, id);
-    const double by_winograd = tiles > 0 ? winograd_time(c, id, tiles) : 0;
+    const double by_winograd = tiles > 0 ? winograd_time(c, id, tiles, false) : 0;
     if (tiles > 0)
         time.forward = by_winograd;
     if (!step)
@@ -150,7 +151,7 @@ static NodeTime analytic(const Costing *c, NodeId id, const BackwardStep *step)
                              added / c->device->bandwidth;
     if (weights)
         time.backward_weights =
-            tiles > 0 ? by_winograd
+            tiles > 0 ? winograd_time(c, id, tiles, true)
                       : roofline(c, node->op, id, batch * cost.backward_weights * out_lanes * in_lanes, bytes) +
                             weights_time(c, id, true);
     time.update = update_bytes(c, id) / c->device->bandwidth;
@@ -196,6 +197,14 @@ int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId v
 {
     const int64_t bytes = model->target->value_bytes(graph, value);
     return bytes < TARGET_TOO_LARGE ? round_up(bytes, 64) : TARGET_TOO_LARGE;
+}
+
+Link cost_link(const CostModel *model, int cut)
+{
+    Link link = hardware_link(model->hardware, cut);
+    if (model->profile && model->profile->handover >= 0 && !(link.bandwidth > 0))
+        link.latency = model->profile->handover;
+    return link;
 }
 
 double cost_transfer(const Link *link, int64_t bytes)

@@ -11,9 +11,9 @@
  * A convolution that the target does by Winograd's F(4x4, 3x3) (Lavin & Gray 2015, 4.2), on a device that states what
  * share of its compute the products get: for each tile and pair of channels 36 products instead of 144; and, one after
  * the other with these, transforms that read 16 floats and write 36 of each tile of what goes in, and the other way
- * round of what comes out. Of each pair of channels they read 9 floats of weights and write 36, which the products read.
- * So few channels cost by their transforms, many by their products, and few tiles by their weights. All three passes
- * are alike.
+ * round of what comes out. Of each pair of channels they read 9 floats of weights and write 36, which the products read;
+ * the gradient of weights clears 36, adds to them, reads them and writes 9. (Lines to write are read first.) So few
+ * channels cost by their transforms, many by their products, and few tiles by their weights.
  */
 #ifndef PNETC_COST_H
 #define PNETC_COST_H
@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
     const char *path, *machine;
     const char *versions;
+    double handover;   /* seconds of a register's, to a stage that waits for it; < 0: not measured */
     ProfileLine *line; /* sorted by the pointers of their names */
     int nlines;
 } Profile;
@@ -68,6 +69,8 @@ double cost_minibatch(const CostModel *model, const Graph *graph, const Device *
 bool cost_winograd(const CostModel *model, const Graph *graph, NodeId node, int kind);
 /* Slot bytes of a value in a register, as the plan has them. */
 int64_t cost_register_bytes(const CostModel *model, const Graph *graph, NodeId value);
+/* The link behind a cut. Where it is zero copy, a profile has its latency. */
+Link cost_link(const CostModel *model, int cut);
 /* One transfer over a link. */
 double cost_transfer(const Link *link, int64_t bytes);
 

@@ -183,6 +183,8 @@ void profile_write(Text *out, const Graph *written, const Plan *plan, const char
     if (plan->sched->settings->pipeline.threads > 1)
         text_printf(out, "threads  %lld\n", (long long)plan->sched->settings->pipeline.threads);
     text_printf(out, "versions pnetc %s, %s\n", PNETC_VERSION, shown->library);
+    if (busy && busy->handover >= 0)
+        text_printf(out, "handover %.1f\n", busy->handover);
     text_printf(out,
                 "\n# Measured on %s: %lld minibatches, %d stage%s. A line is a node and its times in the middle fifth "
                 "of them, in us:\n",
@@ -201,8 +203,6 @@ void profile_write(Text *out, const Graph *written, const Plan *plan, const char
         text_printf(out, "\n# in the middle, %s\n", other == idle ? idle_text : busy_text);
         node_lines(out, "# ", other, false);
     }
-    if (busy && busy->handover >= 0)
-        text_printf(out, "\n# a register's hand-over to a stage that waits for it: %.1f us\n", busy->handover);
 }
 
 /* ---- where and when ---- */

@@ -294,7 +294,7 @@ static void add_transfers(Placing *p)
     const int nlinks = p->model->hardware->nlinks > 0 ? p->model->hardware->nlinks : 1;
     p->transfer = arena_alloc(p->arena, sizeof *p->transfer * (size_t)nlinks);
     for (int l = 0; l < nlinks; l++) {
-        const Link link = hardware_link(p->model->hardware, l);
+        const Link link = cost_link(p->model, l);
         p->transfer[l] = arena_alloc(p->arena, sizeof(int64_t) * (size_t)(p->n + 1));
         for (int b = 1; b < p->n; b++)
             p->transfer[l][b] = to_units(p, cost_transfer(&link, bytes_there[b]) +

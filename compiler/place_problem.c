@@ -119,7 +119,7 @@ Problem *problem_new(const Placing *p, int nstages, int workers)
                               .transfer = p->transfer[s < nlinks   ? s
                                                       : nlinks > 0 ? nlinks - 1
                                                                    : 0],
-                              .overlap = hardware_link(hardware, s).overlap};
+                              .overlap = cost_link(p->model, s).overlap};
         int bytes;
         const bool alone = add_stage(p, scratch, s, nstages, first_delay, &stale, stage, &bytes);
         const int least = !free && given ? given[s] : 1;

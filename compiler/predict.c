@@ -33,7 +33,7 @@ const char *prediction_slowest(Arena *arena, const Prediction *p)
 static void add_transfers(Prediction *p, const Pipe *pipe)
 {
     for (int s = 0; s + 1 < pipe->nstages; s++) {
-        const Link link = hardware_link(p->model->hardware, s);
+        const Link link = cost_link(p->model, s);
         int64_t there = 0, back = 0;
         for (int e = 0; e < pipe->nedges; e++) {
             const Edge *edge = &pipe->edge[e];

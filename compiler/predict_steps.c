@@ -310,7 +310,7 @@ static Run simulate(Arena *arena, const Sched *sched, const Prediction *p, int64
             t->forward_end[m] = t->backward_end[m] = t->weights_end[m] = NAN;
         for (int64_t m = 0; m < minibatches; m++)
             t->update_end[m] = t->taken_end[m] = NAN;
-        run.link[s] = hardware_link(p->model->hardware, s);
+        run.link[s] = cost_link(p->model, s);
     }
     if (!run_steps(&run))
         ICE("predict: a proved schedule does not run");

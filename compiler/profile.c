@@ -136,19 +136,25 @@ static bool header_is(Reader *r, const char *key, const char *wanted, const char
     return false;
 }
 
+/* A line that may be there: "key value"; false: it is not. */
+static bool next_is(Reader *r, const char *key)
+{
+    const Reader before = *r;
+    if (next_line(r) && r->words == 2 && !strcmp(r->word[0], key))
+        return true;
+    *r = before;
+    return false;
+}
+
 /* The line "threads n", which is left out for one. */
 static bool read_threads(Reader *r, int wanted)
 {
-    Reader before = *r;
-    const bool there = next_line(r) && r->words == 2 && !strcmp(r->word[0], "threads");
-    const char *found = there ? r->word[1] : "1";
+    const char *found = next_is(r, "threads") ? r->word[1] : "1";
     if (strcmp(found, arena_printf(r->arena, "%d", wanted))) {
         diag_error(r->diags, P0711, r->span, "the profile is of threads = %s; this is threads = %d", found, wanted);
         diag_hint(r->diags, "measure again, or leave --profile away");
         return false;
     }
-    if (!there)
-        *r = before;
     return true;
 }
 
@@ -274,6 +280,9 @@ const Profile *profile_read(Arena *arena, Diags *diags, Sources *sources, const 
         diag_hint(diags, "measure again, or leave --profile away");
         return NULL;
     }
+    profile->handover = -1;
+    if (next_is(r, "handover") && !read_time(r, 1, true, &profile->handover))
+        return NULL;
     return read_lines(r, written, profile) ? profile : NULL;
 }
 

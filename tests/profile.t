@@ -51,8 +51,11 @@ measured() {
 import json, sys
 said = json.load(open(sys.argv[1]))
 lines = [l.split() for l in open(sys.argv[2]) if l.strip() and not l.startswith("#")][7:]
+handover = [float(l[1]) for l in lines if l[0] == "handover"]
+lines = lines[len(handover):]
 bad = [l for l in lines if len(l) != 4 or float(l[1]) <= 0 or float(l[2]) < 0 or float(l[3]) < 0]
 p = said["prediction"]
+if len(handover) > (len(said["stages"]) > 1) or any(us < 0 for us in handover): bad.append(("handover", handover))
 if p["measured_nodes"] != p["nodes"] or len(lines) != p["nodes"]: bad.append((p, lines))
 weighted = [l for l in lines if l[0].startswith(("conv", "linear", "batch_norm"))]
 bad += [l for l in weighted if float(l[2]) <= 0 or float(l[3]) <= 0]

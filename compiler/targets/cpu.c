@@ -76,10 +76,11 @@ static int64_t param_floats(const Graph *graph, int param)
     return round_up(floats, LANES);
 }
 
-/* The rule of the runtime (winograd_wins and cpu_winograd_of in runtime/cpu), which is of shapes only. */
+/* The rule of the runtime (winograd_wins and cpu_winograd_of in runtime/cpu), which is of shapes only. Its products are
+ * of 16 tiles at a time, the last ones as well. */
 static int64_t winograd_tiles(const Graph *graph, NodeId node)
 {
-    enum { STEP = 4, LEAST = 16, MOST_PAD = 2 };
+    enum { STEP = 4, TOGETHER = 16, MOST_PAD = 2 };
     const Node *n = &graph->node[node];
     if (!n->op || strcmp(n->op->name, "conv") || attr_int(n, "kernel") != 3 || attr_int(n, "stride") != 1 ||
         attr_int(n, "dilation") != 1 || attr_int(n, "groups") != 1 || attr_int(n, "pad") > MOST_PAD)
@@ -88,8 +89,9 @@ static int64_t winograd_tiles(const Graph *graph, NodeId node)
     if (!from->op || from->shape.dim[0] % LANES || n->shape.dim[0] % LANES) /* inputs stay plain */
         return 0;
     const int64_t height = n->shape.dim[1], width = n->shape.dim[2];
-    const int64_t tiles = (height + STEP - 1) / STEP * ((width + STEP - 1) / STEP);
-    return graph->batch * tiles >= LEAST && 2 * height * width >= STEP * STEP * tiles ? graph->batch * tiles : 0;
+    const int64_t of_image = (height + STEP - 1) / STEP * ((width + STEP - 1) / STEP), tiles = graph->batch * of_image;
+    const bool wins = tiles >= TOGETHER && 2 * height * width >= STEP * STEP * of_image;
+    return wins ? (tiles + TOGETHER - 1) / TOGETHER * TOGETHER : 0;
 }
 
 const TargetDef target_cpu = {
