@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import random
+import shlex
 import shutil
 import signal
 import statistics
@@ -324,6 +325,11 @@ def first_line(words):
     return lines[0].strip() if lines and not done.returncode else "unknown"
 
 
+def c_compiler():
+    """Its words."""
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
 def commit():
     """Of the repository; + behind it when files differ from that commit; "unknown" outside of one or without git."""
     if not shutil.which("git") or not os.path.exists(os.path.join(ROOT, ".git")):
@@ -354,7 +360,7 @@ def surroundings():
         "commit": commit(),
         "pnetc": first_line([PNETC, "--version"]),
         "library": library[0] if library else "none",
-        "compiler": first_line([os.environ.get("CC", "cc"), "--version"]),
+        "compiler": first_line([*c_compiler(), "--version"]),
         "processor": proc_value("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),
         "memory": proc_value("/proc/meminfo", "MemTotal"),

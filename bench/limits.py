@@ -30,7 +30,7 @@ class Others:
 def peak_of_machine():
     """flops and bytes a second of one core and of two."""
     tool = os.path.join(common.FOLDER, "peak")
-    common.command([os.environ.get("CC", "cc"), "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-Wno-psabi", "-pthread",
+    common.command([*common.c_compiler(), "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-Wno-psabi", "-pthread",
                     os.path.join(common.ROOT, "bench", "peak.c"), "-o", tool])
     return json.loads(common.command([tool, "2", "96"]))
 

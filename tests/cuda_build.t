@@ -44,7 +44,7 @@ fi
 # driver NAME VERSION
 driver() {
     mkdir "$WORK/$1" && printf 'int cuInit(unsigned f) { (void)f; return 100; }\nint cuDriverGetVersion(int *v) { *v = %s; return 0; }\n' "$2" |
-        "${CC:-gcc}" -shared -fPIC -o "$WORK/$1/libcuda.so.1" -x c -
+        "${cc[@]}" -shared -fPIC -o "$WORK/$1/libcuda.so.1" -x c -
 }
 driver old 12000
 says 'driver is too old: it is for CUDA 12\.0' "an old driver" "LD_LIBRARY_PATH=$WORK/old"

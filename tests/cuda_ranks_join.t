@@ -73,7 +73,7 @@ said 0 '2 ranks .mpirun of Open MPI.' "the variables of mpirun: said so"
 cuda=${CUDA_HOME:-/usr/local/cuda}
 read -r -a libraries < <("$PNETC" flags --libs=cuda | grep -o '[^ ]*libcudart[^ ]* [^ ]*')
 if [ -e "$cuda/include/nccl.h" ] && nccl=$(find "$cuda"/lib* -name libnccl.so.2 | grep -m 1 .); then
-    "${CC:-gcc}" -std=c11 -O1 -Wall -Wextra -Werror -isystem "$cuda/include" -o self "$ROOT/tests/gpu/nccl_self.c" "${libraries[@]}" "$nccl" \
+    "${cc[@]}" -std=c11 -O1 -Wall -Wextra -Werror -isystem "$cuda/include" -o self "$ROOT/tests/gpu/nccl_self.c" "${libraries[@]}" "$nccl" \
         -Wl,-rpath,"$(dirname "$nccl")" >log 2>&1 || note "$(cat log)"
     text=$(CUDASIM_GPU=$ROOT/tests/cudasim/h200.json LD_PRELOAD=$B/tests/libcudasim.so ./self 2>&1)
     is $? 0 "nccl_self: no report"

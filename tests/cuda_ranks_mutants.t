@@ -17,7 +17,7 @@ with=(--patience=1)
 
 # link FILE.c...: the program, with these in front of the runtime
 link() {
-    "${CC:-gcc}" -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -ffp-contract=off -Wall -Werror -Wno-unused -Wno-misleading-indentation -Wno-empty-body \
+    "${cc[@]}" -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -ffp-contract=off -Wall -Werror -Wno-unused -Wno-misleading-indentation -Wno-empty-body \
         -iquote "$ROOT/runtime" -isystem "${CUDA_HOME:-/usr/local/cuda}/include" -o "$net.cuda/$net" "$net.cuda"/build/*.o "$@" \
         "${libraries[@]}" >log 2>&1
 }

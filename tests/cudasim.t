@@ -13,9 +13,9 @@ done
 make -s -C "$ROOT" B="$B" cudasim >"$WORK/log" 2>&1 || { note "$(tail "$WORK/log")"; ok 1 "the double builds"; done_testing; }
 
 sim=$ROOT/tests/cudasim
-"${CC:-gcc}" -std=c11 -O1 -I"$cuda/include" -o "$WORK/embed" "$sim/embed.c" -L"$libraries" -l:libnvrtc.so.13 \
+"${cc[@]}" -std=c11 -O1 -I"$cuda/include" -o "$WORK/embed" "$sim/embed.c" -L"$libraries" -l:libnvrtc.so.13 \
     -Wl,-rpath,"$libraries" && "$WORK/embed" "$sim/plants/kernels.cu" sm_90 cubin >"$WORK/cubin.h" &&
-    "${CC:-gcc}" -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wshadow -Werror -I"$cuda/include" -I"$WORK" \
+    "${cc[@]}" -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wshadow -Werror -I"$cuda/include" -I"$WORK" \
         -o "$WORK/planted" "$sim"/plants/*.c -L"$libraries" -l:libcudart.so.13 -l:libnccl.so.2 -l:libcudnn.so.9 \
         -Wl,-rpath,"$libraries" -pthread
 ok $? "the programs build with gcc alone"

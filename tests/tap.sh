@@ -5,13 +5,15 @@
 #   like TEXT PATTERN NAME            extended regular expression
 #   note TEXT                         a remark
 #   skip_all REASON                   the whole test is skipped, loudly
-# Variables: PNETC (the compiler), ROOT (the repository), WORK (a private folder, removed at exit).
+# Variables: PNETC (the compiler), ROOT (the repository), WORK (a private folder, removed at exit), cc (the C compiler, an array of words).
 set -u
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 B=${B:-build}
 case $B in /*) ;; *) B=$ROOT/$B ;; esac
 # shellcheck disable=SC2034 # read by the tests
 PNETC=$B/pnetc
+# shellcheck disable=SC2034
+read -ra cc <<<"${CC:-gcc}"
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/pnetc-test.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 tap_number=0
