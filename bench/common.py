@@ -141,6 +141,11 @@ def random_images(folder, train, test, classes=10):
 
 
 # ---- programs ----
+def c_compiler():
+    """Its words."""
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
 def command(words, **more):
     """Runs a command in the root of the repository; its output, or the end of this program."""
     done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True, check=False, **more)
@@ -323,11 +328,6 @@ def first_line(words):
         return "none"
     lines = done.stdout.splitlines()
     return lines[0].strip() if lines and not done.returncode else "unknown"
-
-
-def c_compiler():
-    """Its words."""
-    return shlex.split(os.environ.get("CC", "cc"))
 
 
 def commit():

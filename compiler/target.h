@@ -22,8 +22,8 @@ typedef struct TargetDef {
     int64_t (*value_bytes)(const Graph *graph, NodeId value);
     int64_t (*aux_bytes)(const Graph *graph, NodeId node);
     int64_t (*param_floats)(const Graph *graph, int param);
-    /* Tiles of 4x4 outputs of one minibatch, where the runtime does this node by Winograd's F(4x4, 3x3) on a machine
-     * that has it; 0: it does not. NULL: it never does. */
+    /* Tiles of 4x4 outputs of one minibatch, those that only fill up its products too, where the runtime does this node
+     * by Winograd's F(4x4, 3x3) on a machine that has it; 0: it does not. NULL: it never does. */
     int64_t (*winograd_tiles)(const Graph *graph, NodeId node);
 } TargetDef;
 

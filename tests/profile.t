@@ -76,6 +76,31 @@ measured lenet5 "$ROOT/examples/lenet5.pnet" --target=ref --set train.batch=5
 measured weight_parts "$ROOT/examples/lenet5.pnet" --target=ref --set train.batch=5 --set 'pipeline.schedule=zb_h1(microbatches = 1)'
 measured branches "$ROOT/tests/nets/branches.pnet" --target=ref --set train.batch=5
 measured one_stage "$WORK/ops.pnet" --target=ref --set pipeline.registers=none
+
+# what the nodes take is of a microbatch, also where backwards are split: as the trace of that very run has it, which waits for nothing
+for schedule in gpipe zb_h1; do
+    "$PNETC" profile "$ROOT/examples/lenet5.pnet" --target=ref --steps 6 -o "$WORK/$schedule.prof" --set train.batch=20 \
+        --set "pipeline.schedule=$schedule(microbatches = 4)" -- --transport serial --trace "$WORK/trace.json" >"$WORK/out" 2>"$WORK/log"
+    ok $? "microbatches of $schedule: are measured"
+    text=$(python3 - "$WORK/trace.json" "$WORK/$schedule.prof" <<'PY'
+import json, statistics, sys
+took = {}
+for e in json.load(open(sys.argv[1]))["traceEvents"]:
+    if e.get("cat") == "step": took.setdefault(e["name"], {}).setdefault(e["tid"], []).append(e["args"]["on a core us"])
+lines = [l.split() for l in open(sys.argv[2]) if l.startswith(("conv", "pool", "linear", "softmax"))]
+bad = [] if len(lines) == 8 else [lines]
+for column, names in ((1, ["forward"]), (2, ["backward", "weight part"])):
+    traced = sum(statistics.median(times) for name in names for times in took.get(name, {}).values())
+    nodes = sum(float(l[column]) for l in lines)
+    if not traced / 2 < nodes < 2 * traced: bad.append((names, nodes, traced))
+print(*bad, sep="\n")
+sys.exit(bool(bad))
+PY
+    )
+    ok $? "microbatches of $schedule: nodes take what their stages take"
+    [ -z "$text" ] || note "$text"
+done
+
 "$PNETC" profile "$WORK/ops.pnet" --target=ref --steps 2 --alone -o "$WORK/alone.prof" 2>"$WORK/log"
 ok $? "--alone"
 like "$(cat "$WORK/alone.prof")" "^# its forward, .*; other workers idle" "--alone: the lines are those of one worker at work"

@@ -243,6 +243,7 @@ static double work_of(const Profile *profile, int64_t minibatch)
     return sum;
 }
 
+/* The minibatches that count, and of them those in the middle: a fifth, and three at least. */
 static void choose(Profile *profile, int64_t microbatches)
 {
     const int64_t backwards = profile->weight_parts ? profile->weight_parts : profile->done[PASS_BACKWARD];
