@@ -170,7 +170,7 @@ install: all ## install to $(DESTDIR)$(PREFIX)
 	    $(DESTDIR)$(PREFIX)/share/doc/pnetc/examples
 	$(Q)install -m 755 $(B)/pnetc $(DESTDIR)$(PREFIX)/bin/
 	$(Q)install -m 644 $(libraries) $(DESTDIR)$(PREFIX)/lib/pnetc/
-	$(Q)install -m 644 runtime/pn.h runtime/pn_profile.h $(DESTDIR)$(PREFIX)/include/pnetc/
+	$(Q)install -m 644 $(wildcard runtime/pn*.h) $(DESTDIR)$(PREFIX)/include/pnetc/
 	$(Q)install -d $(DESTDIR)$(PREFIX)/include/pnetc/cuda/device
 	$(Q)install -m 644 runtime/cuda/kernels.cuh $(DESTDIR)$(PREFIX)/include/pnetc/cuda/
 	$(Q)install -m 644 runtime/cuda/device/*.cuh $(DESTDIR)$(PREFIX)/include/pnetc/cuda/device/

@@ -7,8 +7,9 @@ void emit_makefile(Emit *e, Text *out)
     const int64_t small_model = INT64_C(1900) * 1000 * 1000;
     static const char kernels[] = "# The kernels, compiled by NVRTC (ARCH: of which GPUs); no nvcc, no driver.\n"
                                   "ARCH ?= 80,90,100\n"
-                                  "build/kernels.c: kernels.cu Makefile $(wildcard $(dir $(HEADER))cuda/*.cuh "
-                                  "$(dir $(HEADER))cuda/device/*.cuh) | build\n"
+                                  "build/kernels.c: kernels.cu Makefile "
+                                  "$(wildcard $(addsuffix /cuda/*.cuh,$(RUNTIME)) "
+                                  "$(addsuffix /cuda/device/*.cuh,$(RUNTIME))) | build\n"
                                   "\t\"$(PNETC)\" kernels $< --arch=$(ARCH) -o $@\n"
                                   "build/kernels.o: build/kernels.c\n"
                                   "\t$(CC) -std=c11 $(WARN) $(FLAGS) -c -o $@ $<\n\n";
@@ -23,7 +24,8 @@ void emit_makefile(Emit *e, Text *out)
                 "ifeq ($(and $(FLAGS),$(LIBS)),)\n"
                 "$(error '$(PNETC) flags' says nothing: set PNETC to the pnetc that wrote this)\n"
                 "endif\n"
-                "HEADER := $(wildcard $(patsubst -I%%,%%/pn.h,$(filter -I%%,$(FLAGS))))\n"
+                "RUNTIME := $(patsubst -I%%,%%,$(filter -I%%,$(FLAGS)))\n"
+                "HEADERS := $(wildcard $(addsuffix /pn*.h,$(RUNTIME)))\n"
                 "WARN   := -Wall -Wextra -Wshadow -Wmissing-prototypes\n",
                 target);
     if (e->plan->static_bytes > small_model && !e->device)
@@ -40,7 +42,7 @@ void emit_makefile(Emit *e, Text *out)
     text_printf(out,
                 "\n\n%s: $(objects) $(sort $(wildcard $(filter %%.a,$(LIBS))))\n"
                 "\t$(CC) $(LDFLAGS) -o $@ $(objects) $(LIBS)\n\n"
-                "build/%%.o: %%.c %s.h Makefile $(HEADER) | build\n"
+                "build/%%.o: %%.c %s.h Makefile $(HEADERS) | build\n"
                 "\t$(CC) -std=c11 $(CFLAGS) -ffp-contract=off $(WARN) $(FLAGS) -c -o $@ $<\n\n"
                 "%s"
                 "build:\n\tmkdir -p build\n\n"

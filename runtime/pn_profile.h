@@ -1,4 +1,4 @@
-/* pn_profile.h: the verbs of pn.h with a stopwatch around each, for programs that `pnetc profile` builds with
+/* pn_profile.h: the verbs of pn_ops.h with a stopwatch around each, for programs that `pnetc profile` builds with
  * -DPN_PROFILE; pn.h includes this at its end. The generated code is the same to the letter.
  *
  * A node's time is that of its verbs, its relu mask, the sums of its gradients and the inputs it is the first to read

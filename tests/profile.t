@@ -29,13 +29,13 @@ fi
 
 # a verb without a stopwatch would be a node without a time
 missing=
-mapfile -t verbs < <(sed -n 's/^[^/]*\(pn_[a-z0-9_]*_\(init\|forward\|backward\|backward_data\|backward_weights\|track\)\)(.*/\1/p' "$ROOT/runtime/pn.h")
+mapfile -t verbs < <(sed -n 's/^[^/]*\(pn_[a-z0-9_]*_\(init\|forward\|backward\|backward_data\|backward_weights\|track\)\)(.*/\1/p' "$ROOT/runtime/pn_ops.h")
 for verb in "${verbs[@]}"; do
     grep -q "^#define $verb\b" "$ROOT/runtime/pn_profile.h" || missing="$missing $verb"
 done
 [ "${#verbs[@]}" -gt 30 ]
-ok $? "pn.h has verbs"
-is "$missing" "" "pn_profile.h has every verb of pn.h"
+ok $? "pn_ops.h has verbs"
+is "$missing" "" "pn_profile.h has every verb of pn_ops.h"
 
 # measured NAME FILE ARGUMENTS...: profiles, checks with the profile
 measured() {

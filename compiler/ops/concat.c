@@ -1,7 +1,7 @@
 /* concat.c: tensors joined along their first dimension: the channels of images, the elements of vectors. */
 #include "ops/common.h"
 
-enum { MAX_CONCAT = 32 }; /* PN_MAX_CONCAT of runtime/pn.h */
+enum { MAX_CONCAT = 32 }; /* PN_MAX_CONCAT of runtime/pn_ops.h */
 
 static bool shape(ShapeContext *c)
 {
