@@ -174,7 +174,7 @@ static void balance_lines(const Balance *b, const Graph *written, Text *out)
                     "             of %d workers: two for each stage but the last; places are solved for joined ones\n",
                     p->parts);
     } else if (b->ncuts > 0) {
-        text_printf(out, "better cut   after %.70s\n", balance_cuts_text(arena, written, b->cut, b->ncuts));
+        text_printf(out, "better cut   after %s\n", balance_cuts_text(arena, written, b->cut, b->ncuts));
         text_printf(out, "             a step of %s, %.2f x one worker, %.4g %% of the weights stale\n",
                     human_seconds(arena, b->better.step), b->better.speedup, 100 * b->better.stale_fraction);
     } else {

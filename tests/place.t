@@ -48,6 +48,13 @@ is "$?" 0 "auto: check"
 like "$out" 'analytic, machine flops \(flops.pnet\)' "check says where its times come from"
 like "$out" 'speed-up     1\.[89]. x one worker' "check: speed-up of an even network"
 like "$out" 'better cut   none into 2 stages' "auto: nothing is better"
+sed 's/count     = 4/count     = 8/' flops.pnet >eight.pnet
+vgg16=("$ROOT/examples/vgg16.pnet" --target=ref --machine eight.pnet --set pipeline.schedule=stale)
+better=$("$PNETC" check "${vgg16[@]}" --set 'pipeline.registers=ppv(2, 3, 4, 6)' 2>err | sed -n 's/^better cut   after //p')
+"$PNETC" place "${vgg16[@]}" --json >out.json 2>err
+placed=$(json out.json "', '.join(d['placements'][4]['registers_after'])")
+[ "${#placed}" -gt 70 ] && [ "$better" = "$placed" ]
+ok $? "check and place name the same better cut of five stages, however long its names"
 is "$(cuts even.pnet 2)" c "two stages: behind the third layer"
 is "$(cuts even.pnet 3)" "b d" "three stages"
 is "$(cuts even.pnet 2 --set 'pipeline.max_stale=0.4')" b "with at most 40 % of the weights stale"
