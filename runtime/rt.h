@@ -44,7 +44,7 @@ struct pn_stage {
     atomic_llong progress;
     _Atomic(const pn_channel *) waits_for;
     atomic_llong waits_number;
-    struct pn_cursor *cursor; /* where it stands in its order (core/driver.c) */
+    struct pn_cursor *cursor; /* where it stands in its order (core/order.h) */
     struct pn_trace *trace;   /* NULL: nothing is recorded (core/trace.c) */
     void *scratch;            /* one block for library scratchpads and reorders; allocated after all inits */
     int64_t scratch_bytes;    /* the largest need registered by inits */

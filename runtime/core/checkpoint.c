@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/driver.h"
+#include "core/order.h"
 #include "core/plateau.h"
 #include "core/weights.h"
 #include "world/world.h"
@@ -35,7 +35,7 @@ void checkpoint_open(pn_run *run, const char *path, int64_t every)
     checkpoint->written = -1;
     for (int s = 0; s < run->program->nstages; s++)
         checkpoint->parts += run->program->stage[s]->half != PN_FORWARD_HALF;
-    checkpoint->count = every > 0 ? driver_most_apart(run->program) / every + 1 : 1;
+    checkpoint->count = every > 0 ? order_most_apart(run->program) / every + 1 : 1;
     checkpoint->snapshot = pn_alloc((int64_t)sizeof *checkpoint->snapshot * checkpoint->count);
     for (int64_t i = 0; i < checkpoint->count; i++)
         checkpoint->snapshot[i].plain = plain_open(run, true);

@@ -41,7 +41,7 @@ static void name_beside(char *to, size_t room, const char *beside)
 /* A stage can begin as many tests ahead of the end of one as fit into the minibatches between the stages. */
 static int64_t tests_apart(const pn_run *run)
 {
-    return (run->test_every > 0 ? driver_most_apart(run->program) / run->test_every : 0) + 3;
+    return (run->test_every > 0 ? order_most_apart(run->program) / run->test_every : 0) + 3;
 }
 
 void diverge_open(pn_run *run, const char *beside)

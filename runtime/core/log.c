@@ -7,7 +7,7 @@
 
 #include "core/choices.h"
 #include "core/diverge.h"
-#include "core/driver.h"
+#include "core/order.h"
 #include "core/plateau.h"
 #include "core/update.h"
 #include "world/world.h"
@@ -212,7 +212,7 @@ void pn_report_test(pn_stage *stage, int64_t n, double loss_sum, int64_t correct
         sum->count += count;
     }
     Part all = {0};
-    bool ended = n == driver_test_batches(stage->run) - 1;
+    bool ended = n == order_test_batches(stage->run) - 1;
     if (ended) {
         sum->there = true;
         for (int r = 0; r == 0 || r < stage->replicas; r++) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/driver.h"
+#include "core/order.h"
 
 enum { PHASES = 4 };
 struct pn_plateau {
@@ -40,7 +40,7 @@ void plateau_open(pn_run *run, const char *text)
         pn_fail(NULL, "internal error: %d phases", program->nphases);
     if (program->stage[program->nstages - 1]->replicas > 1)
         pn_fail(NULL, "a schedule that switches on a plateau wants the last stage without replicas");
-    int64_t least = driver_most_apart(program);
+    int64_t least = order_most_apart(program);
     if (run->test_every < least)
         pn_fail(NULL,
                 "the schedule switches on a plateau of the test loss: tests at least every %lld steps are wanted, "

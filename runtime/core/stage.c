@@ -22,7 +22,7 @@ void stage_open(pn_run *run, int worker)
     stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
     stage->read_version = stage->def->half == PN_BACKWARD_HALF ? stage[-1].read_version
                                                                : pn_alloc((int64_t)sizeof(int64_t) * stage->def->ring);
-    driver_begin(stage);
+    order_begin(stage);
     update_begin(stage);
 }
 

@@ -1,7 +1,7 @@
 #include "core/trace.h"
 
-#include "core/driver.h"
 #include "core/file.h"
+#include "core/order.h"
 
 /* ---- recording ---- */
 
@@ -22,7 +22,7 @@ static int64_t events_of_stage(const pn_run *run, const pn_stage_def *def)
     const int64_t update = def->replicas > 1 ? 6 : def->half != PN_WHOLE ? 2 : 1;
     step += 2 * (def->half != PN_WHOLE);
     return training * (pn_microbatches(run->program) * (step - 1) + update) + saves +
-           tests * driver_test_batches(run) * events(def->ntakes_test, def->ngives_test);
+           tests * order_test_batches(run) * events(def->ntakes_test, def->ngives_test);
 }
 
 void trace_open_stage(pn_stage *stage, int64_t bytes)

@@ -106,7 +106,7 @@ static bool do_round(pn_run *run, const Round *round, const pn_transfer *transfe
         pn_stage *stage = &run->stage[one->stage];
         if (!stage->here)
             continue;
-        const Step step = driver_next(stage);
+        const Step step = order_next(stage);
         if (step.action != one->step.action || step.n != one->step.n) {
             fail_record(run, "internal error: stage %d is not where round %lld has it", stage->index,
                         (long long)round->number);

@@ -111,7 +111,7 @@ static pn_rounds *open_once(pn_run *run, bool halves)
         stage->run = run;
         stage->index = stage->worker = i;
         stage->cursor = pn_alloc((int64_t)sizeof *stage->cursor);
-        driver_begin(stage);
+        order_begin(stage);
     }
     open_slots(rounds);
     rounds->round.step = pn_alloc((int64_t)sizeof *rounds->round.step * stages * MOST_STEPS);
@@ -124,7 +124,7 @@ static bool add_steps(pn_rounds *rounds, pn_stage *stage)
 {
     bool forward = false, backward = false;
     for (int count = 0; count < MOST_STEPS; count++) {
-        const Step step = driver_next(stage);
+        const Step step = order_next(stage);
         if (step.action == ACTION_END)
             return count > 0;
         const bool goes_forward = step.action == ACTION_FORWARD || step.action == ACTION_TEST;
@@ -136,7 +136,7 @@ static bool add_steps(pn_rounds *rounds, pn_stage *stage)
         backward |= goes_back;
         hand_over(rounds, stage, step);
         rounds->round.step[rounds->round.steps++] = (RoundStep){stage->index, step};
-        driver_pass(stage, step);
+        order_pass(stage, step);
     }
     return true;
 }

@@ -25,7 +25,7 @@ static void report_deadlock(pn_run *run)
     char text[sizeof run->error - 64] = "", line[288], wanted[128], doing[64], name[STAGE_NAME];
     for (int i = 0; i < run->program->nstages; i++) {
         pn_stage *stage = &run->stage[i];
-        Step step = driver_next(stage);
+        Step step = order_next(stage);
         const pn_channel *channel = missing(stage, step);
         if (step.action == ACTION_END || !channel)
             continue;
@@ -50,7 +50,7 @@ static void train(pn_run *run)
         running = false;
         for (int i = 0; i < run->program->nstages; i++) {
             pn_stage *stage = &run->stage[i];
-            Step step = driver_next(stage);
+            Step step = order_next(stage);
             if (step.action == ACTION_END)
                 continue;
             running = true;

@@ -193,7 +193,7 @@ static void next_is_the_same_until_done(void **state)
     World world;
     open_world(&world, lagging, 1, 5, 1);
     for (int i = 0; i < 20; i++) {
-        Step first = driver_next(&world.stage), second = driver_next(&world.stage);
+        Step first = order_next(&world.stage), second = order_next(&world.stage);
         assert_true(first.action == second.action && first.n == second.n);
         assert_true(driver_step(&world.stage));
     }
@@ -231,7 +231,7 @@ static void open_resumed(World *world, const pn_phase *phase, int nphases, int64
     open_world(world, phase, nphases, steps, test_every);
     world->run.first = first;
     atomic_store(&world->run.begun, 2 * first);
-    driver_begin(&world->stage);
+    order_begin(&world->stage);
 }
 
 static void resumes_within_its_phase(void **state)
@@ -317,7 +317,7 @@ static void checkpoints_follow_their_update(void **state)
     checkpoint_open(&world.run, "/dev/null", 2);
     int64_t saved[8], count = 0, tests = 0;
     for (;;) {
-        Step step = driver_next(&world.stage);
+        Step step = order_next(&world.stage);
         if (step.action == ACTION_CHECKPOINT) {
             assert_true(step.n == world.stage.updates && step.n % 2 == 0);
             assert_int_equal(tests, step.n); /* two batches a test */
