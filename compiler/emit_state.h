@@ -103,6 +103,9 @@ void emit_commented(Emit *e, const char *comment, const char *format, ...) PRINT
 bool code_mentions(const char *code, const char *word); /* the identifier occurs in a line of code */
 bool emit_mentions(const Emit *e, const char *word);    /* ... in the lines of the function so far */
 
+/* emit_tensors.c: `tensor`, the values of the present stage, and `op`, its operations. */
+void emit_tensors(Emit *e, Text *out);
+
 /* emit_body.c: init, forward, backward and test of the present stage. */
 void emit_functions(Emit *e, Text *out);
 
