@@ -83,7 +83,7 @@ def make_run(network, row, seed, options):
     }
     if row.cure:
         settings["pipeline.cure"] = row.cure
-    return common.Run(f"{network}_{row.name}_seed{seed}", chosen.file, settings, chosen.define, options.data, steps, seed)
+    return common.Run(f"{network}_{row.name}_{steps}_seed{seed}", chosen.file, settings, chosen.define, options.data, steps, seed)
 
 
 def figures_of(run, options):

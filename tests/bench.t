@@ -70,7 +70,7 @@ is "$(table --steps 3 | grep -c 'kept (--fresh')" 2 "paper_accuracy: --jobs 2 ke
 
 # Stopped as Ctrl-C in a terminal does, with all its group, once a step is done; then it goes on.
 export PNETC_BENCH=$WORK/stopped
-run=$PNETC_BENCH/paper_accuracy/runs/resnet20_sequential_seed1
+run=$PNETC_BENCH/paper_accuracy/runs/resnet20_sequential_60_seed1
 # stop LOG [OPTION...]: starts the table, interrupts it once its first run has a line of metrics; its status
 stop() {
     rm -f "$run/metrics.jsonl"
