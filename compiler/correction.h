@@ -3,7 +3,7 @@
  *
  * Update k of a stage with weights w, gradient g (decay included), velocity v and learning rate lr(k):
  *
- *     rate = lr(k) rate_factor delay^-(1 - min(k / K, 1)) min((k + 1) / W, 1)     K = reschedule steps, W = warmup steps
+ *     rate = lr(k) rate_factor divisor^-(1 - min(k / K, 1)) min((k + 1) / W, 1)   K, W: below
  *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)              sgd; Adam has its own direction for v
  *     delta = memory delta + (1 - memory) (w after - w before)                    where memory > 0
  *
@@ -23,12 +23,13 @@ typedef struct {
     double momentum, rate_factor, on_velocity, on_gradient;
     double forward, backward;
     double memory, back;
-    int accumulate, moves;     /* 0: every minibatch moves the weights; moves: in a delay */
-    int delay;                 /* of the reschedule; 0: none */
-    double reschedule, warmup; /* parts of the run; 0: none */
+    int accumulate, moves;              /* 0: every minibatch moves the weights; moves: in a delay */
+    double divisor;                     /* of the rate where the reschedule begins; 0: none */
+    double reschedule, reschedule_most; /* K: that part of the run's updates, so many at most; 0: none */
+    double warmup;                      /* W: that part of the run's updates; 0: none */
 } Cure;
 
-enum { CORRECTION_ARGS = 1 };
+enum { CORRECTION_ARGS = 3 };
 typedef struct {
     const char *key, *doc; /* key NULL: no such argument */
     double preset, low, high;
@@ -38,7 +39,9 @@ typedef struct {
 typedef struct {
     int delay;       /* moves of the weights between the forward and the backward of a minibatch; over 0 */
     double momentum; /* of the optimiser, as the user set it */
-    bool averages;   /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
+    double
+        stability; /* G (cure.h), with the rate and the momentum that the corrections before it chose; -1: not known */
+    bool averages; /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
     bool nesterov;
     const double *arg;
 } CorrectionSite;

@@ -8,12 +8,17 @@ double stability_rate(const Settings *settings, const PhaseChoice *phase)
     return (phase->own_lr ? &phase->lr : &settings->train.lr)->arg[0].number;
 }
 
+static double stability_of(double rate, double momentum, int delay)
+{
+    return rate / (1 - momentum) * (delay + 0.5);
+}
+
 double stability_number(const Settings *settings, const PhaseChoice *phase, int delay)
 {
     const Momentum momentum = optimizer_momentum(&settings->train.optimizer);
     if (momentum.averages)
         return -1;
-    return stability_rate(settings, phase) / (1 - momentum.momentum) * (delay + 0.5);
+    return stability_of(stability_rate(settings, phase), momentum.momentum, delay);
 }
 
 static bool chosen(const Settings *settings, const PhaseChoice *phase, const CorrectionDef *def, int delay)
@@ -27,7 +32,7 @@ static bool neutral(const Cure *cure, const Cure *own)
 {
     return cure->momentum == own->momentum && cure->rate_factor == own->rate_factor &&
            cure->on_velocity == own->on_velocity && cure->on_gradient == own->on_gradient && cure->forward == 0 &&
-           cure->backward == 0 && cure->memory == 0 && cure->delay == 0 && cure->warmup == 0 && cure->accumulate <= 1;
+           cure->backward == 0 && cure->memory == 0 && cure->divisor == 0 && cure->warmup == 0 && cure->accumulate <= 1;
 }
 
 Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay)
@@ -44,8 +49,11 @@ Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int 
     if (phase->rule->backward_ahead)
         cure.backward = phase->rule->backward_ahead(delay, first_delay);
     for (int i = 0; i < choice->count; i++) {
-        const CorrectionSite site = {.delay = cure.accumulate > 1 ? cure.moves : delay,
+        const int moves = cure.accumulate > 1 ? cure.moves : delay;
+        const double rate = stability_rate(settings, phase) * cure.rate_factor;
+        const CorrectionSite site = {.delay = moves,
                                      .momentum = momentum.momentum,
+                                     .stability = momentum.averages ? -1 : stability_of(rate, cure.momentum, moves),
                                      .averages = momentum.averages,
                                      .nesterov = momentum.nesterov,
                                      .arg = choice->correction[i].arg};
@@ -100,8 +108,9 @@ const char *cure_text(Arena *arena, const Cure *cure)
         PART("update %.4g v + %.4g g", cure->on_velocity, cure->on_gradient);
     if (cure->rate_factor != 1)
         PART("rate x %.4g", cure->rate_factor);
-    if (cure->delay > 1)
-        PART("/ %d^(1 - k/K) until %.4g %%", cure->delay, 100 * cure->reschedule);
+    if (cure->divisor > 1)
+        PART("/ %.4g^(1 - k/K) until %.4g %% or %.15g updates", cure->divisor, 100 * cure->reschedule,
+             cure->reschedule_most);
     if (cure->warmup > 0)
         PART("rate rises until %.4g %%", 100 * cure->warmup);
 #undef PART

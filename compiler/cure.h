@@ -26,7 +26,7 @@ double stability_rate(const Settings *settings, const PhaseChoice *phase); /* th
 static const double stability_enough = 0.5; /* little is lost */
 static const double stability_most = 10;    /* not even a cure helps enough */
 
-/* "forward 5.338 v ahead, momentum 0.9667, rate x 0.3333, / 6^(1 - k/K) until 25 %" (of the run); "-": nothing. */
+/* "forward 5.338 v ahead, momentum 0.9667, rate x 0.3333, / 6^(1 - k/K) until 25 % or 1200 updates" (of the run); "-": nothing. */
 const char *cure_text(Arena *arena, const Cure *cure);
 
 #endif

@@ -203,8 +203,9 @@ static void cures(Emit *e, Text *out)
             {"memory", cure->memory, 0},
             {"back", cure->back, 0},
             {"accumulate", cure->accumulate, 0},
-            {"delay", cure->delay, 0},
+            {"divisor", cure->divisor, 0},
             {"reschedule", cure->reschedule, 0},
+            {"reschedule_most", cure->reschedule_most, 0},
             {"warmup", cure->warmup, 0},
         };
         *vec_push(e->arena, &words) = ".active = true";

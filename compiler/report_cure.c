@@ -46,11 +46,12 @@ json_t *report_cure_json(const Cure *cure)
 {
     if (!cure->active)
         return json_made(json_null());
-    return json_made(json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f, s:i}", "momentum",
+    return json_made(json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "momentum",
                                cure->momentum, "rate_factor", cure->rate_factor, "on_velocity", cure->on_velocity,
                                "on_gradient", cure->on_gradient, "forward_ahead", cure->forward, "backward_ahead",
-                               cure->backward, "memory", cure->memory, "back", cure->back, "delay", cure->delay,
-                               "reschedule", cure->reschedule, "warmup", cure->warmup, "accumulate", cure->accumulate));
+                               cure->backward, "memory", cure->memory, "back", cure->back, "divisor", cure->divisor,
+                               "reschedule", cure->reschedule, "reschedule_most", cure->reschedule_most, "warmup",
+                               cure->warmup, "accumulate", cure->accumulate));
 }
 
 void report_cure(const Sched *sched, Text *out)

@@ -33,7 +33,7 @@ typedef struct {
 /* cure = auto | none | corrections. */
 typedef struct {
     const struct CorrectionDef *def; /* correction.h */
-    double arg[1];                   /* CORRECTION_ARGS */
+    double arg[3];                   /* CORRECTION_ARGS */
     Span span;
 } CorrectionChoice;
 typedef struct {

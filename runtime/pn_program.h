@@ -49,7 +49,7 @@ typedef struct {
 /* What corrects for staleness in one stage and phase: coefficients known before the run. Update k, with weights w,
  * gradient g (decay included), velocity v and learning rate lr(k):
  *
- *     rate = lr(k) rate_factor delay^-(1 - min(k / K, 1)) min((k + 1) / W, 1)   K = reschedule steps, W = warmup steps
+ *     rate = lr(k) rate_factor divisor^-(1 - min(k / K, 1)) min((k + 1) / W, 1)   K, W: below
  *     v = momentum v + g;  w -= rate (on_velocity v + on_gradient g)            sgd; others have their own direction
  *     delta = memory delta + (1 - memory) (w after - w before)                  where memory > 0
  *
@@ -62,9 +62,10 @@ typedef struct {
     double momentum, rate_factor, on_velocity, on_gradient;
     double forward, backward;
     double memory, back;
-    int accumulate;            /* 0 or 1: not */
-    double delay;              /* 0: no reschedule */
-    double reschedule, warmup; /* parts of the run; 0: none */
+    int accumulate;                     /* 0 or 1: not */
+    double divisor;                     /* 0: no reschedule */
+    double reschedule, reschedule_most; /* K: that part of the run's updates, so many at most */
+    double warmup;                      /* W: that part of the run's updates; 0: none */
 } pn_cure;
 
 /* ---- halves: a stage whose forwards have a worker of their own (mapping = split)

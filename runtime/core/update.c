@@ -23,9 +23,10 @@ const pn_cure *update_cure(const pn_stage *stage)
 /* PipeMare T1 (Yang et al. 2021), and a warm-up of stale stages alone. */
 static double cure_rate(const pn_cure *cure, int64_t t, int64_t steps)
 {
-    double rate = cure->rate_factor, done = (double)t, until = cure->reschedule * (double)steps;
-    if (cure->delay > 1 && done < until)
-        rate *= pow(cure->delay, done / until - 1);
+    double rate = cure->rate_factor, done = (double)t;
+    double until = fmin(cure->reschedule * (double)steps, cure->reschedule_most);
+    if (cure->divisor > 1 && done < until)
+        rate *= pow(cure->divisor, done / until - 1);
     double rises = cure->warmup * (double)steps;
     if (done + 1 < rises)
         rate *= (done + 1) / rises;

@@ -123,12 +123,42 @@ static void rates_and_discrepancy(void **state)
     const Cure cure = at(l, 4);
     near_to(pow(cure.memory, 4), 0.135);
     near_to(cure.back, 4);
-    assert_int_equal(cure.delay, 4);
+    near_to(cure.divisor, 4);
     near_to(cure.reschedule, 0.5);
     near_to(cure.warmup, 0.2);
     assert_int_equal(cure_ahead_copies(&cure), 1);
     assert_int_equal(cure_states(&l->settings), 1);
     arena_free(l->arena);
+}
+
+/* The rate begins divided by the delay, or by what brings G down to `enough`, whichever is less; by no less than 1. */
+static void a_small_stability_number_needs_no_slow_start(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *optimizer;
+        double rate;
+        const char *cure;
+        double divisor; /* of delay 6 */
+    } row[] = {
+        {"sgd(momentum = 0.9)", 0.1, "lr_reschedule", 6},                          /* G 6.5 */
+        {"sgd(momentum = 0.9)", 0.01, "lr_reschedule", 6},                         /* G 0.65 */
+        {"sgd(momentum = 0.9)", 0.004, "lr_reschedule", 2.6},                      /* G 0.26 */
+        {"sgd(momentum = 0.9)", 0.004, "(momentum_by_delay, lr_reschedule)", 2.6}, /* lr/(1-m) stays */
+        {"sgd(momentum = 0.9)", 0.004, "lr_reschedule(enough = 0.2)", 1.3},
+        {"sgd(momentum = 0.9)", 0.001, "lr_reschedule", 0}, /* G 0.065 */
+        {"sgd(momentum = 0.9)", 0.001, "lr_reschedule(enough = 0)", 6},
+        {"sgd(momentum = 0)", 0.1, "lr_reschedule", 6}, /* G 0.65 */
+        {"adam", 0.001, "lr_reschedule", 6},            /* not known */
+    };
+    for (int i = 0; i < COUNT(row); i++) {
+        Lowered *l = with(row[i].optimizer, row[i].rate, "stale", row[i].cure);
+        const Cure cure = at(l, 6);
+        near_to(cure.divisor, row[i].divisor);
+        near_to(cure.reschedule, row[i].divisor > 0 ? 0.25 : 0);
+        assert_int_equal(cure.active, row[i].divisor > 0 || strchr(row[i].cure, ',') != NULL);
+        arena_free(l->arena);
+    }
 }
 
 /* Moves of the weights in place of minibatches: the corrections behind it count in these. */
@@ -139,7 +169,7 @@ static void accumulation_counts_in_moves(void **state)
     const Cure cure = at(l, 6);
     assert_int_equal(cure.accumulate, 4);
     assert_int_equal(cure.moves, 2);
-    assert_int_equal(cure.delay, 2);
+    near_to(cure.divisor, 2);
     near_to(cure.rate_factor, 4);
     near_to(cure.forward, 0.9 + 0.81);
     assert_int_equal(cure_states(&l->settings), 1);
@@ -173,12 +203,13 @@ static void automatic_goes_with_the_rule(void **state)
     (void)state;
     Lowered *l = with("sgd(momentum = 0.9)", 0.01, "stale", "auto");
     const Cure cure = at(l, 6);
-    assert_true(cure.forward > 0 && cure.rate_factor < 1 && cure.delay == 6 && cure.reschedule == 0.25);
+    assert_true(cure.forward > 0 && cure.rate_factor < 1 && cure.divisor == 6 && cure.reschedule == 0.25 &&
+                cure.reschedule_most == 1200);
     arena_free(l->arena);
     l = with("sgd(momentum = 0.9)", 0.1, "schedule(\"1f1b\", weights = predict)", "auto");
     near_to(at(l, 6).forward, 7); /* the rule's own */
     near_to(at(l, 6).backward, 1);
-    assert_int_equal(at(l, 6).delay, 6);
+    near_to(at(l, 6).divisor, 6);
     arena_free(l->arena);
 }
 
@@ -214,6 +245,7 @@ int main(void)
         cmocka_unit_test(spike_is_the_sum_of_the_missed_steps),
         cmocka_unit_test(adam_keeps_its_rate),
         cmocka_unit_test(rates_and_discrepancy),
+        cmocka_unit_test(a_small_stability_number_needs_no_slow_start),
         cmocka_unit_test(accumulation_counts_in_moves),
         cmocka_unit_test(no_delay_is_untouched),
         cmocka_unit_test(automatic_goes_with_the_rule),

@@ -152,8 +152,9 @@ static void look_ahead_does_not_depend_on_who_writes_it(void **unused)
                         .rate_factor = 1,
                         .on_velocity = 1,
                         .forward = 4.5,
-                        .delay = 3,
-                        .reschedule = 0.5};
+                        .divisor = 3,
+                        .reschedule = 0.5,
+                        .reschedule_most = 1000};
     new_gradient(0);
     pn_update(&stage);
     assert_true(stage.ahead_version == 1);
@@ -209,13 +210,22 @@ static void rate_is_rescheduled(void **unused)
 {
     (void)unused;
     begin(momentum_only, 1, 0.2, 400, 1, 1);
-    cure[0] = (pn_cure){
-        .active = true, .momentum = 0.9, .rate_factor = 0.5, .on_velocity = 1, .delay = 9, .reschedule = 0.25};
+    cure[0] = (pn_cure){.active = true,
+                        .momentum = 0.9,
+                        .rate_factor = 0.5,
+                        .on_velocity = 1,
+                        .divisor = 9,
+                        .reschedule = 0.25,
+                        .reschedule_most = 1000};
     close_to(update_rate(&stage, 0), 0.1 / 9, 0);
     close_to(update_rate(&stage, 50), 0.1 / 3, 0);
     close_to(update_rate(&stage, 75), 0.1 / pow(9, 0.25), 0);
     close_to(update_rate(&stage, 100), 0.1, 0);
     close_to(update_rate(&stage, 399), 0.1, 0);
+    cure[0].reschedule_most = 50;
+    close_to(update_rate(&stage, 0), 0.1 / 9, 0);
+    close_to(update_rate(&stage, 25), 0.1 / 3, 0);
+    close_to(update_rate(&stage, 50), 0.1, 0);
     cure[0] = (pn_cure){.active = true, .momentum = 0.9, .rate_factor = 1, .on_velocity = 1, .warmup = 0.1};
     close_to(update_rate(&stage, 0), 0.2 / 40, 0);
     close_to(update_rate(&stage, 38), 0.2 * 39 / 40, 0);
