@@ -16,7 +16,9 @@ static void stability_line(const Sched *sched, const Stability *worst, Text *out
     text_printf(out, "stability    G up to %.3g: lr %.4g/(1 - %.4g) x (%d + 1/2) in stage %d", worst->most,
                 stability_rate(sched->settings, phase), momentum.momentum,
                 sched->phase[worst->phase].staleness[worst->stage], worst->stage);
-    if (worst->most <= stability_enough)
+    if (worst->most <= stability_enough && worst->most > 0 && !stability_is_normalised(sched))
+        text_printf(out, "; without batch normalisation more is lost than the number says\n");
+    else if (worst->most <= stability_enough)
         text_printf(out, "; up to %g little is lost\n", stability_enough);
     else if (worst->most > stability_most)
         text_printf(out, "; over %g: unstable\n", stability_most);

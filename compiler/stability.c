@@ -33,6 +33,31 @@ Stability stability_judge(const Sched *sched)
     return worst;
 }
 
+static bool is_stale(const Sched *sched, int stage)
+{
+    for (int p = 0; p < sched->nphases; p++)
+        if (sched->phase[p].staleness[stage] > 0)
+            return true;
+    return false;
+}
+
+bool stability_is_normalised(const Sched *sched)
+{
+    static const char prefix[] = "batch_norm"; /* batch_norm_add, too */
+    for (int s = 0; s < sched->pipe->nstages; s++) {
+        const Stage *stage = &sched->pipe->stage[s];
+        bool learns = false, normalises = false;
+        for (NodeId id = stage->first; id < stage->last; id++) {
+            const Node *node = &sched->pipe->graph->node[id];
+            learns |= node->nparams > 0;
+            normalises |= node->op && !strncmp(node->op->name, prefix, sizeof prefix - 1);
+        }
+        if (is_stale(sched, s) && learns && !normalises)
+            return false;
+    }
+    return true;
+}
+
 /* The same cut in the order of the fewest delays without a flush. */
 static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase)
 {
