@@ -16,9 +16,14 @@ static void stability_line(const Sched *sched, const Stability *worst, Text *out
     text_printf(out, "stability    G up to %.3g: lr %.4g/(1 - %.4g) x (%d + 1/2) in stage %d", worst->most,
                 stability_rate(sched->settings, phase), momentum.momentum,
                 sched->phase[worst->phase].staleness[worst->stage], worst->stage);
-    if (worst->most <= stability_enough && worst->most > 0 && !stability_is_normalised(sched))
+    if (worst->most <= stability_enough && worst->most > 0 && !stability_is_normalised(sched)) {
         text_printf(out, "; without batch normalisation more is lost than the number says\n");
-    else if (worst->most <= stability_enough)
+        if (sched->nphases == 1)
+            text_printf(out,
+                        "             hybrid(sequential, steps = n, then = %s) would begin without staleness, where "
+                        "most is lost\n",
+                        phase->preset);
+    } else if (worst->most <= stability_enough)
         text_printf(out, "; up to %g little is lost\n", stability_enough);
     else if (worst->most > stability_most)
         text_printf(out, "; over %g: unstable\n", stability_most);
