@@ -19,16 +19,15 @@ static void stability_line(const Sched *sched, const Stability *worst, Text *out
     if (worst->most <= stability_enough && worst->most > 0 && !stability_is_normalised(sched)) {
         text_printf(out, "; without batch normalisation more is lost than the number says\n");
         if (sched->nphases == 1)
-            text_printf(out,
-                        "             hybrid(sequential, steps = n, then = %s) would begin without staleness, where "
-                        "most is lost\n",
-                        phase->preset);
-    } else if (worst->most <= stability_enough)
+            text_printf(out, "             hybrid(sequential, steps = n, then = %s) would begin without staleness\n",
+                        stability_schedule(phase));
+    } else if (worst->most <= stability_enough) {
         text_printf(out, "; up to %g little is lost\n", stability_enough);
-    else if (worst->most > stability_most)
+    } else if (worst->most > stability_most) {
         text_printf(out, "; over %g: unstable\n", stability_most);
-    else
+    } else {
         text_printf(out, "; over %g it costs accuracy\n", stability_enough);
+    }
 }
 
 static const char *stability_text(Arena *arena, const Sched *sched, int p, int s)

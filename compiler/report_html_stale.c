@@ -71,8 +71,8 @@ void page_staleness(const Page *page, Text *out)
     text_printf(out, "<p>");
     html_printf(out,
                 "The stability number tells how near a stage is to divergence: lr / (1 - momentum) times (staleness + "
-                "1/2), with the highest learning rate. Up to %g nothing is needed; over %g not even corrections "
-                "help enough.",
+                "1/2), with the highest learning rate. With batch normalisation little is lost up to %g; over %g not "
+                "even corrections help enough.",
                 stability_enough, stability_most);
     if (worst.most > 0)
         html_printf(out, " Here it is %.3g at most, in stage %d.", worst.most, worst.stage);

@@ -58,6 +58,13 @@ bool stability_is_normalised(const Sched *sched)
     return true;
 }
 
+const char *stability_schedule(const PhaseChoice *phase)
+{
+    const bool named =
+        !strchr(phase->preset, '+') && phase->microbatches == 0 && !phase->recompute && !phase->recomputes;
+    return named ? phase->preset : "...";
+}
+
 /* The same cut in the order of the fewest delays without a flush. */
 static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase)
 {
@@ -95,6 +102,7 @@ void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
     if (half < worst.most)
         text_printf(&hint, "the order 1f1b (schedule = stale_1f1b): G = %.3g; ", half);
     text_printf(&hint, "a rate of %.2g: G = %g; fewer stages; or hybrid(%s, steps = n, then = sequential)",
-                stability_rate(sched->settings, phase) * stability_most / worst.most, stability_most, phase->preset);
+                stability_rate(sched->settings, phase) * stability_most / worst.most, stability_most,
+                stability_schedule(phase));
     diag_hint(diags, "%s", hint.data);
 }

@@ -16,6 +16,9 @@ double stability_of_stage(const Sched *sched, int stage);
  * AlexNet without it lost 3.5 points at G = 0.065. */
 bool stability_is_normalised(const Sched *sched);
 
+/* A phase's schedule as a hint may name it: "stale"; "..." where its name alone is not all of it. */
+const char *stability_schedule(const PhaseChoice *phase);
+
 /* Over the limit, at the schedule: with what would lower it. */
 void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level);
 

@@ -118,6 +118,8 @@ is "$(grep -c 'not corrected' "$WORK/out")" 0 "cure = none says that it is wante
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.01
 like "$(cat "$WORK/out")" 'G up to 0.25: .*; without batch normalisation more is lost' "below the limit, which was measured with batch normalisation"
 like "$(cat "$WORK/out")" 'hybrid\(sequential, steps = n, then = stale\) would begin without staleness' "and what helps"
+check --set 'pipeline.registers=ppv(1)' --set train.lr=0.01 --set 'pipeline.schedule=schedule("lockstep", weights = stash)'
+like "$(cat "$WORK/out")" 'then = \.\.\.\) would begin' "a schedule without a name of its own is not named"
 normalised=("$ROOT/examples/resnet.pnet" --set train.lr=0.01 --set pipeline.schedule=stale)
 like "$("$PNETC" check "${normalised[@]}" 2>&1)" 'G up to 0.25: .*; up to 0.5 little is lost' "below the limit, with it"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1 --set pipeline.cure=auto

@@ -1,7 +1,8 @@
 /* lr_reschedule.c: the correction `lr_reschedule`. Staleness does its harm early, while the curvature is high; what the
  * slow start costs is not won back. Measured with momentum_by_delay and lookahead on CIFAR-10: ResNet-20 with every
  * residual unit a stage, 12000 steps, lost 0.7 points with K = 3000 and 0.3 with K = 1200; AlexNet (G 0.065, 2500 steps)
- * lost 2.9 with x = d and 2.5 without; a LeNet-5 at G 1.3 wants 250 of 1000 steps: with 100 it fell back. */
+ * lost 2.9 with K = 625 and x = d, 2.5 without a start, though in 1000 steps one of 100 helped it; a LeNet-5 at G 1.3
+ * wants 250 of 1000 steps. One seed each: the best length is not settled (bench/README.md). */
 #include "correction.h"
 
 static void apply(const CorrectionSite *site, Cure *out)
