@@ -119,8 +119,9 @@ struct pn_run {
     struct pn_algorithms *algorithms; /* NULL: --algorithms was not given (core/algorithms.h) */
     pn_arithmetic arithmetic;         /* what is asked of convolutions */
     const char *gpu;    /* --plans: the file that describes the GPU: there is none, inits are all that runs */
-    atomic_int stop;    /* 1: a stage failed */
-    atomic_llong begun; /* 2 (minibatches begun by any stage) + 1 once SIGINT closed it: no stage begins another */
+    atomic_int failing; /* 1: somebody writes, or has written, `error` (core/fail.c) */
+    atomic_int stop;    /* 1: `error` is there, and every stage ends */
+    atomic_llong begun; /* minibatches begun by any stage, and whether more may be (core/interrupt.c) */
     const struct pn_recipe *recipe;       /* optimiser and learning rate (core/choices.h) */
     const struct pn_recipe *phase_recipe; /* per phase; policy NULL: that of the run */
     struct pn_plateau *plateau;           /* NULL: no phase ends by one (core/plateau.h) */

@@ -1,5 +1,6 @@
 /* The end of a run that went wrong. The first error is kept and stops every stage; a stage that sees the stop, or fails
  * itself, unwinds to its step (core/driver.c), so no stage waits for one that is gone. */
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,16 @@
 
 void fail_record(pn_run *run, const char *format, ...)
 {
-    if (atomic_exchange(&run->stop, 1))
+    if (atomic_exchange(&run->failing, 1)) {
+        while (!atomic_load(&run->stop))
+            sched_yield();
         return;
+    }
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(run->error, sizeof run->error, format, arguments);
     va_end(arguments);
+    atomic_store(&run->stop, 1);
 }
 
 void pn_fail(pn_stage *stage, const char *format, ...)

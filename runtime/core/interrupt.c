@@ -1,5 +1,6 @@
-/* The agreement is one atomic number, run->begun = 2 (minibatches begun by any stage) + closed. To begin a minibatch
- * first is to raise it, which fails once it is closed; to close it is one `or`, safe in a signal handler. */
+/* The agreement is one atomic number, run->begun = ONE (minibatches begun by any stage) + CLOSED, HELD or neither. To
+ * begin a minibatch first is to raise it, which fails once it is closed, and waits while ranks agree where to close it;
+ * to close or to hold it is one `or`, safe in a signal handler. */
 #include "core/interrupt.h"
 
 #include <signal.h>
@@ -8,29 +9,51 @@
 
 #include "world/world.h"
 
+enum { CLOSED = 1, HELD = 2, ONE = 4 };
+
+void interrupt_open(pn_run *run, int64_t first)
+{
+    atomic_store(&run->begun, ONE * first);
+}
+
 bool interrupt_may_begin(pn_run *run, int64_t n)
 {
     if (n >= run->steps)
         return false;
     long long begun = atomic_load(&run->begun);
-    while (begun / 2 <= n) {
-        if (begun & 1)
+    while (begun / ONE <= n) {
+        if (begun & CLOSED)
             return false;
-        if (atomic_compare_exchange_weak(&run->begun, &begun, 2 * (n + 1)))
+        if (begun & HELD) {
+            if (!world_agreed(run))
+                return false;
+            begun = atomic_load(&run->begun);
+        } else if (atomic_compare_exchange_weak(&run->begun, &begun, ONE * (n + 1))) {
             break;
+        }
     }
     return true;
 }
 
 void interrupt_close(pn_run *run)
 {
-    atomic_fetch_or(&run->begun, 1);
+    atomic_fetch_or(&run->begun, CLOSED);
+}
+
+int64_t interrupt_hold(pn_run *run)
+{
+    return atomic_fetch_or(&run->begun, HELD) / ONE;
+}
+
+void interrupt_close_behind(pn_run *run, int64_t minibatches)
+{
+    atomic_store(&run->begun, ONE * minibatches + CLOSED);
 }
 
 int64_t interrupt_steps(pn_run *run)
 {
     long long begun = atomic_load(&run->begun);
-    return begun & 1 ? begun / 2 : run->steps;
+    return begun & CLOSED ? begun / ONE : run->steps;
 }
 
 /* A handler is given no argument: this is the one way to hand it the run. */

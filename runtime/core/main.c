@@ -294,7 +294,7 @@ static void set_course(pn_run *run, const pn_options *options)
     if (options->resume)
         resume_check_data(&resume, run->data);
     run->steps = count_steps(run, options);
-    atomic_store(&run->begun, 2 * run->first);
+    interrupt_open(run, run->first);
     plateau_open(run, resume.plateau);
     resume_close(&resume);
 }

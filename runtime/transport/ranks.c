@@ -131,7 +131,8 @@ static void train(pn_run *run)
     pn_target_thread(run);
     pn_rounds *rounds = rounds_open(run);
     pn_transfer *transfer = pn_alloc((int64_t)sizeof *transfer * rounds_most_gifts(run));
-    while (world_agree(run)) {
+    world_begins(run);
+    while (!atomic_load(&run->stop)) {
         const Round *round = rounds_next(rounds);
         if (!round)
             return;

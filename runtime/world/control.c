@@ -73,9 +73,9 @@ static void fail_all(pn_world *world, int status, const char *text)
 {
     if (!begin_failure(world, status))
         return;
-    fail_record(world->run, "%s", text);
     if (leads(world))
-        tell_failure(world, status, text);
+        tell_failure(world, status, text); /* before the main thread sees the stop, and ends the process */
+    fail_record(world->run, "%s", text);
     pn_target_abort(world->run);
     pthread_mutex_lock(&world->lock);
     pthread_cond_broadcast(&world->changed);
@@ -330,7 +330,6 @@ bool world_end(pn_run *run)
         records_send_stages(run);
         world_send(world, 0, WORLD_END, NULL, 0);
     }
-    atomic_store(&world->ended, 1);
     pthread_mutex_lock(&world->lock);
     while (!all_ended(world) && !atomic_load(&run->stop))
         pthread_cond_wait(&world->changed, &world->lock);

@@ -174,7 +174,6 @@ void world_open(pn_run *run, pn_options *options)
     pn_world *world = pn_alloc((int64_t)sizeof *world);
     world->run = run;
     world->launch = launch;
-    world->agreed = -1;
     world->wants_values = options->save || options->checkpoint;
     world->peer = pn_alloc((int64_t)sizeof *world->peer * launch.size);
     for (int r = 0; r < launch.size; r++)

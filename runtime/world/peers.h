@@ -39,15 +39,16 @@ struct pn_world {
     int64_t largest;
     void *outgoing; /* of other ranks than 0: room for a stage's values, of the thread that trains */
     bool quits;
-    bool over;                  /* all ranks have ended */
-    bool told;                  /* a failure has gone round */
-    int status;                 /* of the first failure; 0: none */
-    char doing[WORLD_TEXT];     /* this rank */
-    atomic_int wishes;          /* 1: an interrupt has come here; 2: rank 0 knows */
-    atomic_int asked;           /* 1: all ranks say how many minibatches they have begun */
-    atomic_int answered, ended; /* this rank has said so; it has done all its steps */
-    int answers;                /* rank 0: how many have said so */
-    int64_t most, agreed;       /* rank 0: the most of them; the result, -1: none yet */
+    bool over;              /* all ranks have ended */
+    bool told;              /* a failure has gone round */
+    int status;             /* of the first failure; 0: none */
+    char doing[WORLD_TEXT]; /* this rank */
+    bool agreed;            /* on the last minibatch */
+    atomic_int begins;      /* 1: run->begun is meant */
+    atomic_int wishes;      /* 1: an interrupt has come here; 2: rank 0 knows */
+    bool asked, answered;   /* of the watcher: all say how many minibatches they have begun; this rank has said so */
+    int answers;            /* rank 0, of the watcher: how many have said so */
+    int64_t most;           /* likewise: the most of them */
 };
 typedef enum {
     WORLD_HELLO = 1,

@@ -41,10 +41,11 @@ int world_local(const pn_run *run);                  /* number of the device; 0 
  * first. */
 int world_failed(pn_run *run, int status);
 
-/* At the beginning of a round: if somebody was interrupted, all ranks agree on the last minibatch, and close run->begun
- * behind it. False: the run has been stopped. */
-bool world_agree(pn_run *run);
+/* Behind world_ready: from now on what run->begun says is meant, and an interrupt at any rank closes it on all of them
+ * behind the same minibatch (core/interrupt.h). */
+void world_begins(pn_run *run);
 void world_interrupt(pn_run *run); /* from the signal handler */
+bool world_agreed(pn_run *run);    /* waits until the ranks have agreed; false: the run has been stopped */
 
 /* What the rank does, in a few words, for the watchdog's message. */
 void world_doing(pn_run *run, const char *text);

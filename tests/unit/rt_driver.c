@@ -224,13 +224,30 @@ static void interrupt_is_agreed(void **state)
     assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 T0 T1");
 }
 
+/* What a rank says when it is asked, and the answer to all: further than it was itself. */
+static void interrupt_is_agreed_between_ranks(void **state)
+{
+    (void)state;
+    World world;
+    open_world(&world, plain, 1, 100, 0);
+    assert_true(interrupt_may_begin(&world.run, 0));
+    assert_int_equal(interrupt_hold(&world.run), 1);
+    assert_int_equal(interrupt_steps(&world.run), 100);
+    assert_true(interrupt_may_begin(&world.run, 0)); /* another stage */
+    interrupt_close_behind(&world.run, 2);
+    assert_int_equal(interrupt_steps(&world.run), 2);
+    assert_true(interrupt_may_begin(&world.run, 1));
+    assert_false(interrupt_may_begin(&world.run, 2));
+    assert_string_equal(run_world(&world), "F0 B0 U1 F1 B1 U2 T0 T1");
+}
+
 /* A run that goes on: behind its first minibatch, in the phase of that one, the warm-up done anew. */
 static void open_resumed(World *world, const pn_phase *phase, int nphases, int64_t first, int64_t steps,
                          int64_t test_every)
 {
     open_world(world, phase, nphases, steps, test_every);
     world->run.first = first;
-    atomic_store(&world->run.begun, 2 * first);
+    interrupt_open(&world->run, first);
     order_begin(&world->stage);
 }
 
@@ -374,6 +391,7 @@ int main(void)
         cmocka_unit_test(next_is_the_same_until_done),
         cmocka_unit_test(interrupt_drains),
         cmocka_unit_test(interrupt_is_agreed),
+        cmocka_unit_test(interrupt_is_agreed_between_ranks),
         cmocka_unit_test(resumes_within_its_phase),
         cmocka_unit_test(resumes_without_repeating_a_test),
         cmocka_unit_test(no_minibatch_is_lost_or_repeated),

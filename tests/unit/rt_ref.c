@@ -299,6 +299,7 @@ static void params(void **state)
 /* Runs `act`; the error it must end with. */
 static void fails(World *w, void (*act)(World *), const char *text)
 {
+    atomic_store(&w->run.failing, 0);
     atomic_store(&w->run.stop, 0);
     if (setjmp(w->stage.escape) == 0) {
         act(w);
