@@ -14,7 +14,7 @@
 #include "rt.h"
 
 /* ---- what kernels.cuh has, too ---- */
-enum { CUDA_THREADS = 256, CUDA_ROWS = 512 };
+enum { CUDA_THREADS = 256, CUDA_ROWS = 512, CUDA_AHEAD = 4 /* rounds that a host is ahead of its device */ };
 typedef struct {
     int32_t sample;
     int16_t down, right;
@@ -49,7 +49,7 @@ typedef struct {
     int64_t arena_bytes, placed;
     void *samples[2]; /* the data set: training, test */
     void *labels[2];
-    struct cuda_ranks *ranks;           /* exchange.c; NULL: one process runs all stages */
+    struct cuda_ranks *ranks;           /* nccl.h; NULL: one process runs all stages */
     cudnnBackendDescriptor_t described; /* --plans: there is no GPU, nothing has memory, nothing is run; else NULL */
     char about[96], identity[160];      /* for the table of ranks */
     char measured[320];                 /* what measurements hold for */
@@ -87,8 +87,8 @@ struct cuda_stage {
     struct cuda_graphs *graphs;                                         /* graph.c */
     pn_op *dense;                                                       /* those with plans, the last one first */
     /* with several ranks (exchange.c): */
-    cuda_exchange *carries;       /* what goes with the next step; NULL: nothing */
-    cudaEvent_t reached, pace[4]; /* of the stream; of the last rounds */
+    cuda_exchange *carries;                /* what goes with the next step; NULL: nothing */
+    cudaEvent_t reached, pace[CUDA_AHEAD]; /* of the stream; of the last rounds */
 };
 
 cuda_stage *cuda_stage_of(pn_stage *stage);
@@ -152,7 +152,7 @@ void cuda_updates_open(cuda_stage *cuda);
 void cuda_updates_cover(cuda_stage *cuda);
 int64_t cuda_blocks(int64_t items); /* of CUDA_THREADS */
 
-/* ---- several processes, a GPU each (exchange.c) ---- */
+/* ---- several processes, a GPU each (nccl.c, exchange.c) ---- */
 typedef struct cuda_ranks cuda_ranks;
 void cuda_ranks_open(pn_run *run);              /* loads NCCL; ends the program without it */
 int64_t cuda_received_bytes(const pn_run *run); /* of the arena: slots for what other ranks give */
@@ -161,6 +161,8 @@ void cuda_exchange_enqueue(pn_stage *stage, const cuda_exchange *exchange);
 void cuda_exchange_before(pn_stage *stage, const cuda_exchange *exchange);
 void cuda_exchange_behind(pn_stage *stage, const cuda_exchange *exchange);
 void cuda_exchange_alone(pn_stage *stage, cuda_exchange *exchange); /* all three, as a graph if there are graphs */
+/* It is of this round alone: no graph of a step may have it. */
+bool cuda_exchange_passes(const pn_stage *stage, const cuda_exchange *exchange);
 /* As cudaEventSynchronize and cudaStreamSynchronize; with several ranks it unwinds when the run is stopped. */
 void cuda_wait(pn_stage *stage, cudaEvent_t event, const char *what);
 void cuda_wait_stream(pn_stage *stage);

@@ -197,15 +197,14 @@ void cuda_graphs_run(cuda_stage *cuda, pn_run_kind kind, void (*step)(pn_stage *
     struct cuda_graphs *graphs = cuda->graphs;
     cuda_exchange *exchange = cuda->carries;
     cuda->carries = NULL;
-    Graph *graph = graph_of(cuda, kind, n, exchange);
-    if (graph) {
+    const bool passes = exchange && cuda_exchange_passes(cuda->stage, exchange);
+    Graph *graph = graph_of(cuda, kind, n, passes ? NULL : exchange);
+    if (graph)
         launch(cuda, graph, step, n);
-        return;
-    }
-    if (graphs->wanted && kind != PN_RUN_TEST && !graphs->frame[kind].known)
+    else if (graphs->wanted && kind != PN_RUN_TEST && !graphs->frame[kind].known)
         learn(cuda, &graphs->frame[kind], step, n);
     else
         begin(cuda, step, n);
-    if (exchange)
+    if (exchange && (passes || !graph))
         cuda_exchange_alone(cuda->stage, exchange);
 }

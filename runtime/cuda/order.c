@@ -43,7 +43,7 @@ void cuda_order_open(pn_stage *stage)
 
 void cuda_order_exchange(pn_stage *stage, const pn_transfer *part, bool before)
 {
-    const Slot *slot = (const Slot *)part->channel->target + part->n;
+    const Slot *slot = (const Slot *)part->channel->target + part->n % part->channel->area.slots;
     cudaStream_t stream = cuda_stage_of(stage)->stream;
     if (before)
         CU(stage, part->channel->name, cudaStreamWaitEvent(stream, part->sends ? slot->given : slot->freed, 0));
