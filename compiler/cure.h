@@ -23,8 +23,9 @@ bool cure_accumulates(const Settings *settings);
 double stability_number(const Settings *settings, const PhaseChoice *phase, int delay);
 double stability_rate(const Settings *settings, const PhaseChoice *phase); /* that highest rate */
 /* Measured on ResNet-20, with batch normalisation; a LeNet-5 without it lost 1 point at 0.2, and diverged at 0.65. */
-static const double stability_enough = 0.5; /* little is lost */
-static const double stability_most = 10;    /* not even a cure helps enough */
+static const double stability_enough = 0.5;  /* little is lost */
+static const double stability_most = 10;     /* not even a cure helps enough */
+static const int64_t stability_steps = 4800; /* of a run: auto's slow start has all its updates; 2500 were few */
 
 /* "forward 5.338 v ahead, momentum 0.9667, rate x 0.3333, / 6^(1 - k/K) until 25 % or 1200 updates" (of the run); "-": nothing. */
 const char *cure_text(Arena *arena, const Cure *cure);

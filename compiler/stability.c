@@ -80,17 +80,30 @@ static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase
     ICE("there is no order 1f1b");
 }
 
+/* Why it is to be feared that accuracy is lost; NULL: it is not. */
+static const char *reason(Arena *arena, const Sched *sched, const Stability *worst, bool cured)
+{
+    const int64_t steps = sched->settings->train.epochs ? 0 : sched->settings->train.steps;
+    if (worst->most > stability_most)
+        return arena_printf(arena, ", over %g: %s", stability_most,
+                            cured ? "its cure is likely not enough" : "training is likely to diverge");
+    if (cured && worst->most > stability_enough && steps > 0 && steps < stability_steps)
+        return arena_printf(arena, ", and %lld steps are few for its cure: it is likely to leave points lost",
+                            (long long)steps);
+    return NULL;
+}
+
 void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
 {
     const Stability worst = stability_judge(sched);
-    if (level == WARN_OFF || worst.most <= stability_most)
-        return;
     const PhaseChoice *phase = sched->phase[worst.phase].choice;
-    const bool cured = sched->phase[worst.phase].cure[worst.stage].active;
+    const bool cured = worst.most > 0 && sched->phase[worst.phase].cure[worst.stage].active;
+    const char *why = reason(arena, sched, &worst, cured);
+    if (level == WARN_OFF || !why)
+        return;
     const char *text =
-        arena_printf(arena, "stage %d is %d updates stale: G = lr/(1 - momentum) x (delay + 1/2) = %.3g, over %g: %s",
-                     worst.stage, sched->phase[worst.phase].staleness[worst.stage], worst.most, stability_most,
-                     cured ? "its cure is likely not enough" : "training is likely to diverge");
+        arena_printf(arena, "stage %d is %d updates stale: G = lr/(1 - momentum) x (delay + 1/2) = %.3g%s", worst.stage,
+                     sched->phase[worst.phase].staleness[worst.stage], worst.most, why);
     if (level == WARN_ERROR)
         diag_error(diags, P0443, phase->span, "%s", text);
     else
@@ -98,11 +111,13 @@ void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
     Text hint = text_new(arena);
     if (!cured)
         text_printf(&hint, "cure = auto; ");
+    else if (worst.most <= stability_most)
+        text_printf(&hint, "%lld steps or more; ", (long long)stability_steps);
     const double half = by_1f1b(arena, sched, phase);
     if (half < worst.most)
         text_printf(&hint, "the order 1f1b (schedule = stale_1f1b): G = %.3g; ", half);
+    const double least = worst.most > stability_most ? stability_most : stability_enough;
     text_printf(&hint, "a rate of %.2g: G = %g; fewer stages; or hybrid(%s, steps = n, then = sequential)",
-                stability_rate(sched->settings, phase) * stability_most / worst.most, stability_most,
-                stability_schedule(phase));
+                stability_rate(sched->settings, phase) * least / worst.most, least, stability_schedule(phase));
     diag_hint(diags, "%s", hint.data);
 }

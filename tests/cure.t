@@ -108,6 +108,12 @@ is "$?: $(grep -c 'warning: stage 0 is 8 updates stale.*G = .* = 17, over 10.*\[
 like "$(tail -1 "$WORK/err")" 'cure = auto; the order 1f1b \(schedule = stale_1f1b\): G = 9; a rate of 0.12: G = 10' "what would lower it"
 check "${deep[@]}" -Wno-stability
 is "$?: $(cat "$WORK/err")" "0: " "-Wno-stability"
+check --set 'pipeline.registers=ppv(1, 2, 3, 4)' --set train.lr=0.1 --set train.steps=2500 --set pipeline.cure=auto
+is "$?: $(grep -c 'warning: stage 0 is 8 updates stale.*G = .* = 8.5, and 2500 steps are few for its cure.*\[P0443\]' "$WORK/err")" "0: 1" \
+    "a cure in a short run: a warning"
+like "$(tail -1 "$WORK/err")" '4800 steps or more; .* a rate of 0.0059: G = 0.5; ' "what would help"
+check --set 'pipeline.registers=ppv(1, 2, 3, 4)' --set train.lr=0.1 --set train.steps=4800 --set pipeline.cure=auto
+is "$?: $(cat "$WORK/err")" "0: " "in a longer run: none"
 check "${deep[@]}" -Wstability=error
 is "$?: $(grep -c 'error: stage 0 is 8 updates stale' "$WORK/err")" "1: 1" "-Wstability=error"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1
