@@ -1,6 +1,6 @@
 #!/bin/bash
 # cuda_ranks_mutants.t: of programs of target cuda in 2 ranks, each wait, record and rule that orders what crosses between ranks
-# (runtime/transport/{rounds,ranks}.c, runtime/cuda/{exchange,graph,order}.c) is left out in turn: the source is edited, built and linked
+# (runtime/transport/{rounds,ranks}.c, runtime/cuda/{exchange,nccl,graph,order}.c) is left out in turn: the source is edited, built and linked
 # in front of the runtime. What orders work on a GPU the simulator misses, by stage, kernel or call, and buffer; what orders the hosts ends
 # the run with a line. Four rules are implied by others today, and kept because they are what each slot is owed: without them the laziest
 # order must give the same weights. What only bounds how far a host is ahead (pn_target_pace), or lets parts of an exchange go at once (the
@@ -74,12 +74,12 @@ mutant "the record of what is given" cuda/order.c '/case PN_AT_GIVE/,/break/s/CU
 mutant "the wait for what is taken" cuda/order.c '/case PN_AT_TAKE/,/break/s/CU\(.*WaitEvent\(stream, slot->given.*/;/' "$race"
 mutant "the record of what is freed" cuda/order.c '/case PN_AT_DONE/,/break/s/CU\(.*Record\(slot->freed.*/;/' "$race"
 mutant "the wait for the exchange before" cuda/exchange.c 's/CU\(.*StreamWaitEvent\(.*->last, 0\)\);/;/' "$one_at_a_time"
-mutant "the record of an exchange" cuda/exchange.c 's/CU\(.*EventRecord\(ranks_of\(stage\)->last.*/;/' "$one_at_a_time"
+mutant "the record of an exchange" cuda/exchange.c 's/CU\(.*EventRecord\(cuda_ranks_of\(stage\)->last.*/;/' "$one_at_a_time"
 mutant "all waits of an exchange alone" cuda/exchange.c '/^void cuda_exchange_alone/,/^}/s/cuda_exchange_before\(.*/;/' "$race"
 mutant "all records of an exchange alone" cuda/exchange.c '/^void cuda_exchange_alone/,/^}/s/cuda_exchange_behind\(.*/;/' "$one_at_a_time"
 mutant "all waits of an exchange in a step" cuda/graph.c '/^static void launch/,/^}/s/cuda_exchange_before\(.*/;/' "$one_at_a_time"
 mutant "all records of an exchange in a step" cuda/graph.c '/^static void launch/,/^}/s/cuda_exchange_behind\(.*/;/' "$race"
-mutant "the host's wait for an event" cuda/exchange.c '/^void cuda_wait\(/,/^}/s/if \(error == cudaSuccess\)/if (1)/' \
+mutant "the host's wait for an event" cuda/nccl.c '/^void cuda_wait\(/,/^}/s/if \(error == cudaSuccess\)/if (1)/' \
     "host code reads buffer 'stage [0-9] losses, pinned'.*has not waited for copy"
 mutant "the end of what was sent" transport/ranks.c 's/^( *)slot_done\(.*/;/' "stage 1: internal error: no room for minibatch [0-9]+ of pool2"
 mutant "the arrival of what was received" transport/ranks.c 's/^( *)slot_give\(.*/;/' "stage 2: internal error: minibatch 0 of pool2 is not there"
