@@ -14,7 +14,7 @@
 #include "rt.h"
 
 /* ---- what kernels.cuh has, too ---- */
-enum { CUDA_THREADS = 256, CUDA_ROWS = 512, CUDA_AHEAD = 4 /* rounds that a host is ahead of its device */ };
+enum { CUDA_THREADS = 256, CUDA_ROWS = 512 };
 typedef struct {
     int32_t sample;
     int16_t down, right;
@@ -55,6 +55,7 @@ typedef struct {
     char measured[320];                 /* what measurements hold for */
 } cuda_device;
 
+enum { CUDA_AHEAD = 4 }; /* with several ranks: rounds that a host is ahead of its device at most */
 typedef struct cuda_stage cuda_stage;
 typedef struct cuda_exchange cuda_exchange;
 typedef struct cuda_tuning cuda_tuning;

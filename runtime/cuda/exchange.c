@@ -4,9 +4,9 @@
  * waits. It goes into the graph of the step that carries it, as one node, or into a graph of its own; both ends of NCCL
  * must be captured or neither, and all are. What orders it against the steps are the events of the slots (order.c): it
  * waits for what it sends to be given and for what it overwrites to be freed, and does the same for its peers' slots
- * here. All ranks begin their exchanges in the order of the rounds, so a host may wait
- * for its device at any time: the peers of what is begun need nothing that comes later. One communicator has one
- * exchange at a time, also when they are on the streams of several stages. */
+ * here. All ranks begin their exchanges in the order of the rounds, and none of them waits for another one's host in
+ * between (world/agree.c), so a host may wait for its device at any time: the peers of what is begun need nothing that
+ * comes later. One communicator has one exchange at a time, also when they are on the streams of several stages. */
 #include "cuda/nccl.h"
 
 #include <string.h>

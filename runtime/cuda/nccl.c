@@ -4,11 +4,8 @@
 #include "cuda/nccl.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "world/world.h"
 
 static const char *const names[] = {
     "ncclGetVersion", "ncclGetErrorString", "ncclGetUniqueId", "ncclCommInitRank",      "ncclGroupStart",

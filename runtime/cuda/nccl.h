@@ -7,7 +7,7 @@
 
 #include "cuda/cuda.h"
 
-/* As in nccl.h, whose C interface has kept these since NCCL 2.7. */
+/* As in NCCL's own header, whose C interface has kept these since NCCL 2.7. */
 typedef struct ncclComm *Comm;
 typedef struct {
     char bytes[128];
@@ -27,7 +27,7 @@ typedef struct {
 } Nccl;
 enum { MOST_EXCHANGES = 512, MOST_PARTS = 8192 };
 struct cuda_exchange {
-    const pn_transfer *part;
+    const pn_transfer *part; /* the table's; of one that passes, the caller's, for the round */
     int parts;
     cudaGraphExec_t alone; /* without a step; NULL: not captured yet */
 };
@@ -36,7 +36,8 @@ struct cuda_ranks {
     pthread_mutex_t busy; /* a call of NCCL, or the abort */
     Comm comm;            /* NULL: none yet, or aborted */
     cudaEvent_t last;     /* behind the last exchange */
-    cuda_exchange exchange[MOST_EXCHANGES], passing[CUDA_AHEAD + 1];
+    cuda_exchange exchange[MOST_EXCHANGES];
+    cuda_exchange passing[CUDA_AHEAD + 1]; /* of a round each, without room in the table */
     int exchanges, parts;
     int64_t passed;
     pn_transfer part[MOST_PARTS];
