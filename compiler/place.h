@@ -7,7 +7,7 @@
 
 #include "predict.h"
 
-/* ---- the problem in numbers (place_solve.c) ----
+/* ---- the problem in numbers (place_solve.c, place_load.c) ----
  * Boundaries 0 .. n in program order: 0 the beginning, n the end, the others where a register may stand. Sums over what
  * lies between two boundaries are differences of prefix sums. Load of stage s = [q, p): its work on its device, plus
  * the transfers over its two cuts where their links do not overlap; where one does, the transfer must itself fit.
