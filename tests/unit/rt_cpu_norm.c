@@ -22,7 +22,7 @@ static const norm_case cases[] = {
 static void norm_check(const norm_case *c, bool integers, int threads)
 {
     const double epsilon = 1e-5, momentum = 0.3;
-    world *w = world_of(threads);
+    world *w = world_without_weights(threads);
     const int rank = c->h > 0 ? 4 : 2;
     const ref_channels all = {c->batch, c->c, c->h > 0 ? c->h * c->w : 1};
     const int64_t n = all.batch * all.channels * all.size;
@@ -133,7 +133,7 @@ static void test_norm(void **state)
 
 static void lrn_check(int64_t c, int64_t h, int64_t wide, int block, int size, int threads)
 {
-    world *w = world_of(threads);
+    world *w = world_without_weights(threads);
     const ref_lrn r = {{2, c, h * wide}, size, 0.3, 0.75, 2};
     pn_tensor x = tensor("x", 4, 2, c, h, wide), y = tensor("y", 4, 2, c, h, wide);
     if (block)

@@ -23,13 +23,9 @@ typedef struct {
     pn_stage stage;
 } world;
 
-static inline world *world_of(int threads)
+static inline world *world_without_weights(int threads)
 {
     world *w = pn_alloc(sizeof *w);
-    w->def.weights = pn_alloc((int64_t)VERSIONS * WEIGHT_FLOATS * (int64_t)sizeof(float));
-    w->def.gradient = pn_alloc((int64_t)WEIGHT_FLOATS * (int64_t)sizeof(float));
-    w->def.versions = VERSIONS;
-    w->def.weight_floats = WEIGHT_FLOATS;
     w->run.program = &w->program;
     w->run.stage = &w->stage;
     w->run.seed = 7;
@@ -37,6 +33,16 @@ static inline world *world_of(int threads)
     w->stage.def = &w->def;
     w->stage.run = &w->run;
     pn_target_thread(&w->run);
+    return w;
+}
+
+static inline world *world_of(int threads)
+{
+    world *w = world_without_weights(threads);
+    w->def.weights = pn_alloc((int64_t)VERSIONS * WEIGHT_FLOATS * (int64_t)sizeof(float));
+    w->def.gradient = pn_alloc((int64_t)WEIGHT_FLOATS * (int64_t)sizeof(float));
+    w->def.versions = VERSIONS;
+    w->def.weight_floats = WEIGHT_FLOATS;
     return w;
 }
 
@@ -96,8 +102,8 @@ static inline pn_param param_like(const pn_tensor *t)
 {
     pn_param p = {.rank = t->rank, .layout = t->layout, .room = pn_tensor_floats(t)};
     memcpy(p.dim, t->dim, sizeof p.dim);
-    if (t->layout)
-        cpu_make_moves(&world_of(t->layout->threads)->stage, t->layout);
+    if (t->layout && !t->layout->to_plain)
+        cpu_make_moves(&world_without_weights(t->layout->threads)->stage, t->layout);
     return p;
 }
 static inline void put(const pn_tensor *t, const float *plain, float *to)
