@@ -12,7 +12,7 @@ FIRST_GROUP = {20: 7, 56: 19, 110: 37, 224: 75, 362: 121}
 
 def profile(depth, settings, options, exact=False):
     """The arguments that give `check` and `place` a profile, measured now unless there is one. options.data: images."""
-    path = os.path.join(common.FOLDER, f"resnet{depth}{'_exact' if exact else ''}.prof")
+    path = os.path.join(common.FOLDER, f"resnet{depth}_batch{settings['train.batch']}{'_exact' if exact else ''}.prof")
     if options.fresh or not os.path.exists(path):
         print(f"profile of resnet{depth}{', direct convolutions' if exact else ''}", flush=True)
         run = common.Run("profile", "resnet",

@@ -99,7 +99,7 @@ out=$("$ROOT/bench/paper_memory" --only lenet5 --json memory.json 2>&1)
 is $? 0 "paper_memory: LeNet-5; planned bytes are the program's"
 is "$(value memory.json lenet5_stale_static_bytes)" "$(value memory.json lenet5_stale_static_in_program)" "paper_memory: --json"
 like "$out" '^lenet5 +sequential ' "paper_memory: its table"
-out=$("$ROOT/bench/paper_speedup" --only 20 --steps 4 --rounds 1 --json speed.json 2>&1)
+out=$("$ROOT/bench/paper_speedup" --only 20 --batch 16 --steps 4 --rounds 1 --json speed.json 2>&1)
 is $? 0 "paper_speedup: ResNet-20"
 python3 - <<'PY'
 import json
