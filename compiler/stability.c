@@ -84,13 +84,30 @@ static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase
 static const char *reason(Arena *arena, const Sched *sched, const Stability *worst, bool cured)
 {
     const int64_t steps = sched->settings->train.epochs ? 0 : sched->settings->train.steps;
+    const bool says_too_little = worst->most <= stability_enough && !stability_is_normalised(sched);
     if (worst->most > stability_most)
         return arena_printf(arena, ", over %g: %s", stability_most,
                             cured ? "its cure is likely not enough" : "training is likely to diverge");
-    if (cured && worst->most > stability_enough && steps > 0 && steps < stability_steps)
-        return arena_printf(arena, ", and %lld steps are few for its cure: it is likely to leave points lost",
+    if (cured && (worst->most > stability_enough || says_too_little) && steps > 0 && steps < stability_steps)
+        return arena_printf(arena, "%s, and %lld steps are few for its cure: it is likely to leave points lost",
+                            says_too_little ? ", which says too little without batch normalisation" : "",
                             (long long)steps);
     return NULL;
+}
+
+/* What would help at the end of a hint: where G is the trouble a smaller one. */
+static void remedies(const Sched *sched, const Stability *worst, Text *hint)
+{
+    const PhaseChoice *phase = sched->phase[worst->phase].choice;
+    const double least = worst->most > stability_most ? stability_most : stability_enough;
+    if (worst->most > least)
+        text_printf(hint, "a rate of %.2g: G = %g; fewer stages; or hybrid(%s, steps = n, then = sequential)",
+                    stability_rate(sched->settings, phase) * least / worst->most, least, stability_schedule(phase));
+    else if (sched->nphases == 1)
+        text_printf(hint, "fewer stages; or hybrid(sequential, steps = n, then = %s), which begins without staleness",
+                    stability_schedule(phase));
+    else
+        text_printf(hint, "fewer stages");
 }
 
 void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
@@ -116,8 +133,6 @@ void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
     const double half = by_1f1b(arena, sched, phase);
     if (half < worst.most)
         text_printf(&hint, "the order 1f1b (schedule = stale_1f1b): G = %.3g; ", half);
-    const double least = worst.most > stability_most ? stability_most : stability_enough;
-    text_printf(&hint, "a rate of %.2g: G = %g; fewer stages; or hybrid(%s, steps = n, then = sequential)",
-                stability_rate(sched->settings, phase) * least / worst.most, least, stability_schedule(phase));
+    remedies(sched, &worst, &hint);
     diag_hint(diags, "%s", hint.data);
 }

@@ -19,7 +19,8 @@ bool stability_is_normalised(const Sched *sched);
 /* A phase's schedule as a hint may name it: "stale"; "..." where its name alone is not all of it. */
 const char *stability_schedule(const PhaseChoice *phase);
 
-/* Over the limit, or over the lower one with a cure that has no time: at the schedule, with what would help. */
+/* Over the limit, or, with a cure that has no time, over the lower one or without batch normalisation: at the schedule,
+ * with what would help. */
 void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level);
 
 #endif

@@ -114,6 +114,10 @@ is "$?: $(grep -c 'warning: stage 0 is 8 updates stale.*G = .* = 8.5, and 2500 s
 like "$(tail -1 "$WORK/err")" '4800 steps or more; .* a rate of 0.0059: G = 0.5; ' "what would help"
 check --set 'pipeline.registers=ppv(1, 2, 3, 4)' --set train.lr=0.1 --set train.steps=4800 --set pipeline.cure=auto
 is "$?: $(cat "$WORK/err")" "0: " "in a longer run: none"
+check --set 'pipeline.registers=ppv(1)' --set train.lr=0.01 --set train.steps=2500 --set pipeline.cure=auto
+is "$?: $(grep -c 'G = .* = 0.25, which says too little without batch normalisation, and 2500 steps are few.*\[P0443\]' "$WORK/err")" "0: 1" \
+    "without batch normalisation below the limit, too"
+like "$(tail -1 "$WORK/err")" '4800 steps or more; .*; fewer stages; or hybrid\(sequential, steps = n, then = stale\), which begins' "what would help there"
 check "${deep[@]}" -Wstability=error
 is "$?: $(grep -c 'error: stage 0 is 8 updates stale' "$WORK/err")" "1: 1" "-Wstability=error"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1
