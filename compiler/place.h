@@ -7,7 +7,7 @@
 
 #include "predict.h"
 
-/* ---- the problem in numbers (place_solve.c, place_load.c) ----
+/* ---- the problem in numbers (place_solve.c) ----
  * Boundaries 0 .. n in program order: 0 the beginning, n the end, the others where a register may stand. Sums over what
  * lies between two boundaries are differences of prefix sums. Load of stage s = [q, p): its work on its device, plus
  * the transfers over its two cuts where their links do not overlap; where one does, the transfer must itself fit.
@@ -52,8 +52,6 @@ typedef struct {
  * is O(n S log(total)) for one worker a stage, and that times workers and choices with replicas. */
 int64_t place_solve(const PlaceInput *in, int *cut, int *replicas);
 bool place_possible(const PlaceInput *in); /* at any load */
-/* Of given cuts and replicas; -1: they break a limit. */
-int64_t place_load(const PlaceInput *in, const int *cut, const int *replicas);
 
 /* ---- on a network (place_input.c, place_problem.c, place.c) ----
  * Registers stand between nodes of the fused graph, never inside a fused one, and not behind the loss. Replicas of a

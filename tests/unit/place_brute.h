@@ -14,6 +14,60 @@ typedef struct {
     int cut[MOST_STAGES], replicas[MOST_STAGES], workers;
 } Best;
 
+/* Most of a sum of products a1 b1 + a2 b2 is `cap`; < 0: there is no limit. */
+static inline bool within(int64_t cap, int64_t a1, int64_t b1, int64_t a2, int64_t b2)
+{
+    int64_t one, two, sum;
+    return cap < 0 ||
+           (checked_mul(a1, b1, &one) && checked_mul(a2, b2, &two) && checked_add(one, two, &sum) && sum <= cap);
+}
+
+/* The load of given cuts and replicas by the definitions of place.h, with nothing of the solver; -1: they break a
+ * limit. */
+static inline int64_t defined_load(const PlaceInput *in, const int *cut, const int *replicas)
+{
+    int64_t most = 0;
+    int worker = 0;
+    for (int s = 0; s < in->nstages; s++) {
+        const PlaceStage *stage = &in->stage[s], *before = s ? stage - 1 : NULL;
+        const bool last = s + 1 == in->nstages;
+        const int from = s ? cut[s - 1] : 0, to = last ? in->n : cut[s];
+        const PlaceChoice *choice = NULL;
+        for (int c = 0; c < stage->nchoices; c++)
+            if (stage->choice[c].replicas == replicas[s])
+                choice = &stage->choice[c];
+        if (!choice || to <= from || worker + replicas[s] > in->workers || !choice->work[worker])
+            return -1;
+        const int64_t saved = in->saved[to] - in->saved_before[from];
+        const int64_t own = choice->work[worker][to] - choice->work[worker][from];
+        if (!within(choice->memory, stage->ring, saved > 0 ? saved : 0, choice->copies,
+                    in->weights[to] - in->weights[from]) ||
+            (stage->most_work >= 0 && own > stage->most_work))
+            return -1;
+        for (int i = 0; i < in->nbans; i++) {
+            const PlaceBan *ban = &in->ban[i];
+            if (ban->stage == s && ban->from == from && ban->to == to && ban->replicas == replicas[s] &&
+                (ban->worker < 0 || ban->worker == worker))
+                return -1;
+        }
+        for (int b = from + 1; b < to; b++)
+            if (in->pin && in->pin[b])
+                return -1;
+        int64_t load = own;
+        if (before && !before->overlap)
+            load += before->transfer[from];
+        if (!last && !stage->overlap)
+            load += stage->transfer[to];
+        most = load > most ? load : most;
+        if (!last && stage->overlap && stage->transfer[to] > most)
+            most = stage->transfer[to];
+        if (s + 2 == in->nstages && in->most_stale >= 0 && in->stale[to] > in->most_stale)
+            return -1;
+        worker += replicas[s];
+    }
+    return most;
+}
+
 /* A lower last register, so fewer stale weights; then fewer workers; then fewer replicas of the last stage, a lower
  * register before it, fewer replicas of the stage before it, ... */
 static inline bool better(const PlaceInput *in, const Best *a, const Best *b)
@@ -35,7 +89,7 @@ static inline bool better(const PlaceInput *in, const Best *a, const Best *b)
 static inline void try_replicas(const PlaceInput *in, Best *here, int stage, Best *best)
 {
     if (stage == in->nstages) {
-        here->load = place_load(in, here->cut, here->replicas);
+        here->load = defined_load(in, here->cut, here->replicas);
         if (here->load >= 0 &&
             (best->load < 0 || here->load < best->load || (here->load == best->load && better(in, here, best))))
             *best = *here;
