@@ -28,6 +28,9 @@ static void stability_line(const Sched *sched, const Stability *worst, Text *out
     } else {
         text_printf(out, "; over %g it costs accuracy\n", stability_enough);
     }
+    const double by_1f1b = stability_by_1f1b(out->arena, sched, phase);
+    if (worst->most > stability_enough && by_1f1b < worst->most)
+        text_printf(out, "             by the order 1f1b (schedule = stale_1f1b) G up to %.3g\n", by_1f1b);
 }
 
 static const char *stability_text(Arena *arena, const Sched *sched, int p, int s)

@@ -65,8 +65,7 @@ const char *stability_schedule(const PhaseChoice *phase)
     return named ? phase->preset : "...";
 }
 
-/* The same cut in the order of the fewest delays without a flush. */
-static double by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase)
+double stability_by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase)
 {
     for (int i = 0; i < order_count; i++) {
         if (strcmp(order_table[i]->name, "1f1b"))
@@ -130,7 +129,7 @@ void stability_warn(Arena *arena, Diags *diags, const Sched *sched, Warn level)
         text_printf(&hint, "cure = auto; ");
     else if (worst.most <= stability_most)
         text_printf(&hint, "%lld steps or more; ", (long long)stability_steps);
-    const double half = by_1f1b(arena, sched, phase);
+    const double half = stability_by_1f1b(arena, sched, phase);
     if (half < worst.most)
         text_printf(&hint, "the order 1f1b (schedule = stale_1f1b): G = %.3g; ", half);
     remedies(sched, &worst, &hint);

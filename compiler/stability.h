@@ -12,6 +12,9 @@ Stability stability_judge(const Sched *sched);
 /* Of one stage: the largest over the phases. */
 double stability_of_stage(const Sched *sched, int stage);
 
+/* Of a phase's stages, the largest, were they in the order 1f1b: the fewest delays without a flush. */
+double stability_by_1f1b(Arena *arena, const Sched *sched, const PhaseChoice *phase);
+
 /* Has every stage with delay and weights a batch normalisation? The limits of cure.h were measured with it; an
  * AlexNet without it lost 3.5 points at G = 0.065. */
 bool stability_is_normalised(const Sched *sched);

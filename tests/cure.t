@@ -122,7 +122,10 @@ check "${deep[@]}" -Wstability=error
 is "$?: $(grep -c 'error: stage 0 is 8 updates stale' "$WORK/err")" "1: 1" "-Wstability=error"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1
 like "$(cat "$WORK/out")" 'stability    G up to 2.5: .* x \(2 \+ 1/2\) in stage 0; over 0.5 it costs accuracy' "check prints G"
+like "$(cat "$WORK/out")" 'by the order 1f1b \(schedule = stale_1f1b\) G up to 1.5' "and G by the order with half the delay"
 like "$(cat "$WORK/out")" 'not corrected; cure = auto' "and that nothing corrects it"
+check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1 --set pipeline.schedule=stale_1f1b
+is "$(grep -c 'by the order' "$WORK/out")" 0 "which has nothing to gain there"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.1 --set pipeline.cure=none
 is "$(grep -c 'not corrected' "$WORK/out")" 0 "cure = none says that it is wanted so"
 check --set 'pipeline.registers=ppv(1)' --set train.lr=0.01
