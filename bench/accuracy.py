@@ -36,9 +36,11 @@ NETWORKS = {
 
 
 class Row:
-    """A line of a table: a schedule at a cut. `total`: steps, where they are not those of the others; `rate` likewise."""
+    """A line of a table: a schedule at a cut. `total`: steps, where they are not those of the others; `rate` likewise. `base`:
+    the row that its difference refers to."""
 
-    def __init__(self, schedule, ppv, name=None, total=None, cure=None, rate=None):
+    def __init__(self, schedule, ppv, name=None, total=None, cure=None, rate=None, base="sequential"):
+        self.base = base
         self.cure = cure
         self.rate = rate
         self.schedule = schedule
@@ -138,18 +140,25 @@ def stability_text(figures):
     return f"{figures['stability']:.2f}" if figures.get("stability") is not None else "-"
 
 
-def table(rows, results, base="sequential"):
-    """Text. `base` is the row that differences refer to."""
+def difference(row, results):
+    """Points; None where the base has not run, or is the row itself."""
+    if row.name == row.base or row.base not in results:
+        return None
+    return mean(results[row.name]) - mean(results[row.base])
+
+
+def table(rows, results):
+    """Text."""
     lines = [["run", "ppv", "workers", "paper", "staleness", "G", "stale %", "accuracy %", "difference", "images/s"]]
     for row in rows:
         figures = results[row.name]
         first = figures[0]
-        difference = f"{mean(figures) - mean(results[base]):+.2f}" if base in results and row.name != base else ""
+        points = difference(row, results)
         rate = f"{first['images_per_second']:.0f}" if first["images_per_second"] else "-"
         lines.append([row.name, "(" + ",".join(map(str, row.ppv)) + ")" if row.ppv else "none", first["stages"],
                       2 * first["stages"] if row.ppv else 1, first["staleness"], stability_text(first), f"{first['stale_percent']:.2f}",
                       ("diverged: " if any(one["diverged"] for one in figures) else "") +
-                      f"{mean(figures):.2f}{spread(figures)}", difference, rate])
+                      f"{mean(figures):.2f}{spread(figures)}", "" if points is None else f"{points:+.2f}", rate])
     return common.columns(lines) + "\nworkers: stages here; paper: stages as the paper counts them; staleness: of the first " \
                                    "stage, measured, in its own updates\n(of a run that was resumed: since then); G: its stability number."
 
@@ -161,15 +170,16 @@ def curves(network, rows, options):
     return "curves: build/pnetc plot -o curves.svg " + " ".join(files)
 
 
-def flat(network, rows, results, options, base="sequential"):
+def flat(network, rows, results, options):
     """All figures with one key each."""
     figures = {"network": network, "steps": options.steps, "batch": NETWORKS[network].batch, "rate": options.rate,
                "pipelined_rate": options.pipelined_rate, "warmup": warmup(options.steps), "seeds": len(options.seeds)}
     for row in rows:
         kept = results[row.name]
         figures[f"{row.name}_accuracy"] = round(mean(kept), 4)
-        if base in results and row.name != base:
-            figures[f"{row.name}_difference"] = round(mean(kept) - mean(results[base]), 4)
+        points = difference(row, results)
+        if points is not None:
+            figures[f"{row.name}_difference"] = round(points, 4)
         for key in ("staleness", "predicted_staleness", "stages", "stale_percent", "images_per_second", "commit"):
             if kept[0][key] is not None:
                 figures[f"{row.name}_{key}"] = kept[0][key]

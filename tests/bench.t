@@ -44,10 +44,12 @@ PY
 # value FILE KEY
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$@"; }
 table() { "$ROOT/bench/paper_accuracy" --data cifar --only sequential,stale_7 --json out.json "$@" 2>&1; }
-out=$("$ROOT/bench/cure" --data cifar --only stale_1f1b_none,stale_1f1b_auto --steps 3 --json cure.json 2>&1)
-is $? 0 "cure: a table of two rows"
+out=$("$ROOT/bench/cure" --data cifar --only stale_1f1b_auto,sequential_small,small_auto --steps 3 --json cure.json 2>&1)
+is $? 0 "cure: a table of three rows"
 like "$out" '^stale_1f1b_auto +\(5,12,17\) +4 +8 +[0-9] +3\.50 ' "cure: the row of a cure"
 is "$(value cure.json stale_1f1b_auto_stability) $(value cure.json stale_1f1b_auto_diverged)" "3.5 0" "cure: --json"
+is "$(value cure.json small_auto_difference)" "$(python3 -c 'print(round(float(input()) - float(input()), 4))' \
+    <<<"$(value cure.json small_auto_accuracy)"$'\n'"$(value cure.json sequential_small_accuracy)")" "cure: a small rate is held against plain SGD with it"
 out=$("$ROOT/bench/schedules" --only lenet5_2_zb_h1,lenet5_2_stale_1f1b --steps 10 --json schedules.json 2>&1)
 is $? 0 "schedules: a table of three rows"
 like "$out" '^lenet5 +2 +zb_h1 +[0-9]+ +[0-9.]+ +[0-9]+ % +-?[0-9]+ % +[0-9.]+ +[0-9.]+ +0 +1' "schedules: the row of zb_h1"
