@@ -41,7 +41,8 @@ typedef struct {
     double momentum; /* of the optimiser, as the user set it */
     double
         stability; /* G (cure.h), with the rate and the momentum that the corrections before it chose; -1: not known */
-    bool averages; /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
+    bool normalised; /* by batch normalisation, as where the limits of G were measured */
+    bool averages;   /* its velocity is a mean of gradients (Adam), not a sum: momentum does not scale the step */
     bool nesterov;
     const double *arg;
 } CorrectionSite;

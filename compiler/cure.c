@@ -35,7 +35,7 @@ static bool neutral(const Cure *cure, const Cure *own)
            cure->backward == 0 && cure->memory == 0 && cure->divisor == 0 && cure->warmup == 0 && cure->accumulate <= 1;
 }
 
-Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay)
+Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay, bool normalised)
 {
     const Momentum momentum = optimizer_momentum(&settings->train.optimizer);
     const CureChoice *choice = &settings->pipeline.cure;
@@ -54,6 +54,7 @@ Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int 
         const CorrectionSite site = {.delay = moves,
                                      .momentum = momentum.momentum,
                                      .stability = momentum.averages ? -1 : stability_of(rate, cure.momentum, moves),
+                                     .normalised = normalised,
                                      .averages = momentum.averages,
                                      .nesterov = momentum.nesterov,
                                      .arg = choice->correction[i].arg};

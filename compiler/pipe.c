@@ -4,6 +4,8 @@
  * stage: the sum over its nodes. Time: linear in nodes, their inputs and edges. */
 #include "pipe.h"
 
+#include <string.h>
+
 #include "element.h"
 
 Graph pipe_slice(const Pipe *pipe, int stage)
@@ -114,6 +116,19 @@ bool pipe_reads_input(const Pipe *pipe, int stage, NodeId input)
             if (pipe->graph->node[i].in[k] == input)
                 return true;
     return false;
+}
+
+bool pipe_normalises(const Pipe *pipe, int stage)
+{
+    static const char prefix[] = "batch_norm"; /* batch_norm_add, too */
+    bool learns = false;
+    for (NodeId i = pipe->stage[stage].first; i < pipe->stage[stage].last; i++) {
+        const Node *node = &pipe->graph->node[i];
+        if (node->op && !strncmp(node->op->name, prefix, sizeof prefix - 1))
+            return true;
+        learns |= node->nparams > 0;
+    }
+    return !learns;
 }
 
 static void add_cost(Cost *sum, const Cost *cost)

@@ -56,6 +56,7 @@ bool pipe_halved(const Pipe *pipe);                              /* some stage i
 int pipe_stage_of(const Pipe *pipe, NodeId node);                /* inputs: -1 */
 const Edge *pipe_edge(const Pipe *pipe, NodeId value, int from); /* NULL: does not cross there */
 bool pipe_reads_input(const Pipe *pipe, int stage, NodeId input);
+bool pipe_normalises(const Pipe *pipe, int stage); /* has batch normalisation, or no weights */
 void pipe_check(const Pipe *pipe);
 void pipe_dump(const Pipe *pipe, Text *out);
 

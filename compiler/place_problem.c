@@ -24,7 +24,8 @@ static bool add_stage(const Placing *p, Arena *scratch, int s, int nstages, int 
         out->ring = in_flight > out->ring ? in_flight : out->ring;
         versions = kept > versions ? kept : versions;
         first_delay[i] = s == 0 ? staleness : first_delay[i];
-        const Cure cure = cure_of(p->settings, &pipeline->phase[i], staleness, first_delay[i]);
+        const Cure cure =
+            cure_of(p->settings, &pipeline->phase[i], staleness, first_delay[i], true); /* for its copies */
         ahead = cure_ahead_copies(&cure) > ahead ? cure_ahead_copies(&cure) : ahead;
         *stale |= i == 0 && staleness > 0;
     }

@@ -152,7 +152,8 @@ static void make_phase(Arena *arena, Sched *sched, int p)
     arena_free(scratch);
     phase->cure = arena_alloc(arena, sizeof *phase->cure * (size_t)nstages);
     for (int s = 0; s < nstages; s++)
-        phase->cure[s] = cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0]);
+        phase->cure[s] =
+            cure_of(sched->settings, choice, phase->staleness[s], phase->staleness[0], pipe_normalises(sched->pipe, s));
 }
 
 /* A stage with one microbatch in flight has nothing to gain. One that recomputes keeps what it takes until its

@@ -43,18 +43,9 @@ static bool is_stale(const Sched *sched, int stage)
 
 bool stability_is_normalised(const Sched *sched)
 {
-    static const char prefix[] = "batch_norm"; /* batch_norm_add, too */
-    for (int s = 0; s < sched->pipe->nstages; s++) {
-        const Stage *stage = &sched->pipe->stage[s];
-        bool learns = false, normalises = false;
-        for (NodeId id = stage->first; id < stage->last; id++) {
-            const Node *node = &sched->pipe->graph->node[id];
-            learns |= node->nparams > 0;
-            normalises |= node->op && !strncmp(node->op->name, prefix, sizeof prefix - 1);
-        }
-        if (is_stale(sched, s) && learns && !normalises)
+    for (int s = 0; s < sched->pipe->nstages; s++)
+        if (is_stale(sched, s) && !pipe_normalises(sched->pipe, s))
             return false;
-    }
     return true;
 }
 

@@ -197,8 +197,19 @@ static const CorrectionChoice *chosen(const Pipeline *pipeline, const char *name
     return NULL;
 }
 
-static Corrected corrected(const Pipeline *pipeline, int stages, int stage)
+/* How far staleness brings a stage with the rate and the momentum of the corrections so far: REFERENCE.md, 9.1. */
+static double stability(const Graph *graph, int stage, const Corrected *c, int64_t delay)
 {
+    bool normalised = false;
+    for (NodeId id = 0; id < graph->nnodes; id++)
+        normalised |= stage_of(graph, id) == stage && graph->node[id].op != NULL &&
+                      strncmp(graph->node[id].op->name, "batch_norm", 10) == 0;
+    return (normalised ? 1 : 5) * rate * c->factor / (1 - c->momentum) * ((double)delay + 0.5);
+}
+
+static Corrected corrected(const Graph *graph, const Pipeline *pipeline, int stage)
+{
+    const int stages = graph->ncuts + 1;
     static const char *const known[] = {"accumulate",  "momentum_by_delay", "spike", "lookahead",
                                         "discrepancy", "lr_reschedule",     "warmup"};
     Corrected c = {.momentum = momentum, .factor = 1, .on_velocity = 1, .group = 1};
@@ -242,7 +253,8 @@ static Corrected corrected(const Pipeline *pipeline, int stages, int stage)
         c.back = (double)d;
     }
     if (choice[5]) {
-        c.divisor = (double)d;
+        const double enough = choice[5]->arg[1];
+        c.divisor = enough > 0 ? fmin((double)d, stability(graph, stage, &c, d) / enough) : (double)d;
         c.part = choice[5]->arg[0];
     }
     c.warmup = choice[6] ? choice[6]->arg[0] : 0;
@@ -280,7 +292,7 @@ static void set_weights(Trainer *t, int64_t n, bool backward)
         const Versions v = versions_of(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node), n);
         if (param->running)
             continue;
-        const Corrected c = corrected(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node));
+        const Corrected c = corrected(t->graph, t->pipeline, stage_of(t->graph, param->node));
         const bool own = t->pipeline->phase[0].rule->backward_reads_own;
         const int64_t at = backward ? v.backward : v.forward;
         const float *w = t->version[at][p], *velocity = t->velocity[at][p], *change = t->change[at][p];
@@ -325,7 +337,7 @@ static void learn(Trainer *t, int64_t n)
     const int64_t slices = t->graph->microbatches, slice = n % slices, now = n / slices;
     for (int p = 0; p < t->graph->nparams; p++) {
         const Param *param = &t->graph->param[p];
-        const Corrected c = corrected(t->pipeline, t->graph->ncuts + 1, stage_of(t->graph, param->node));
+        const Corrected c = corrected(t->graph, t->pipeline, stage_of(t->graph, param->node));
         const int64_t waiting = now % c.group;
         for (int64_t i = 0; !param->running && i < size_of(param); i++) {
             float *sum = &t->sum[p][i], *gathered = &t->gathered[p][i];

@@ -16,6 +16,8 @@ stale|discrepancy
 stale|accumulate(a = 3)
 stale|(accumulate(a = 2), discrepancy)
 stale_1f1b(microbatches = 2)|(momentum_by_delay(k = 7), lr_reschedule(part = 0.9))
+stale|(lr_reschedule(part = 0.5, enough = 0), warmup)
+stale_1f1b|(momentum_by_delay, lr_reschedule(part = 1, enough = 0.2))
 stale_1f1b|(accumulate(a = 4), lookahead, momentum_by_delay)
 pipedream|auto
 pipedream|(accumulate, spike)
