@@ -6,8 +6,8 @@
 #include "correction.h"
 #include "settings.h"
 
-/* delay: of the stage in this phase, first_delay: of stage 0; normalised: pipe_normalises. A stage without delay is left to the optimiser alone, but
- * for a rule that predicts. cure = auto leaves out what does not go with the weight rule. */
+/* delay: of the stage in this phase, first_delay: of stage 0; normalised: pipe_normalises. A stage without delay is left
+ * to the optimiser alone, but for a rule that predicts. cure = auto leaves out what does not go with the weight rule. */
 Cure cure_of(const Settings *settings, const PhaseChoice *phase, int delay, int first_delay, bool normalised);
 
 /* Copies of the stage's weights that its forward and backward read in place of the stored ones. */
